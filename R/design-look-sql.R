@@ -33,6 +33,10 @@ look_sql <- function(tables, request, refresh) {
     check_types(s, table)
     check_terms_run(s, table)
   }
+  kinds <- look_kinds(tables, s, request)
+  if (!is.null(kinds)) {
+    return(kinds)
+  }
   counts <- lapply(tables, function(table) {
     tryCatch(
       in_savepoint(table_connection(table), count_rows(table, s)),
@@ -42,24 +46,23 @@ look_sql <- function(tables, request, refresh) {
       }
     )
   })
+  if (max(vapply(counts, nrow, 1L)) > most_groups) {
+    return(too_many_groups(tables, s, counts))
+  }
   counts <- do.call(rbind, counts)
   check_row_counts(s, tables, request, counts)
   is_complete <- counts$missing == 0
   n_row <- sum(counts$n[is_complete])
   n_missing <- sum(counts$n[!is_complete])
-  if (n_row == 0) {
-    abort_input(
-      "{.arg data} must have at least one complete row, not 0.",
-      argument = "data",
-      value = 0
-    )
-  }
+  check_complete_rows(n_row)
   if (n_row <= look_settings$rows) {
     return(list(is_whole = TRUE))
   }
   strata <- count_strata(s, counts[is_complete, , drop = FALSE])
   if (max(0, lengths(strata)) > look_settings$levels) {
-    return(NULL)
+    widest <- which.max(lengths(strata))
+    name <- s$variables[[as.integer(substring(names(widest), 2))]]$name
+    return(too_many_levels(name, max(lengths(strata)), n_row))
   }
   rates <- pilot_rates(strata, n_row)
   queries <- lapply(tables, pilot_query, s = s, rates = rates)
@@ -187,9 +190,6 @@ count_rows <- function(table, s) {
     paste0("GROUP BY ", group, "\nLIMIT ", most_groups + 1)
   )
   found <- run_sql(con, sql)
-  if (nrow(found) > most_groups) {
-    no_sql("the factors have too many combinations")
-  }
   found$n <- as.double(found$n)
   found$bad[is.na(found$bad)] <- 0
   found
@@ -237,17 +237,7 @@ check_row_counts <- function(s, tables, request, counts) {
   if (!any(missing)) {
     return(invisible())
   }
-  if (request$fails) {
-    abort_input(
-      c(
-        "{.arg data} has missing values in
-         {count_noun(sum(counts$n[missing]), 'row')}.",
-        i = "{.code na.action = na.omit} leaves such rows out."
-      ),
-      argument = "data",
-      value = sum(counts$n[missing])
-    )
-  }
+  check_none_missing(request, sum(counts$n[missing]))
   # what terms make missing, the database must not alone
   every <- c(request$covariates, request$offsets, list(
     request$response,
@@ -383,19 +373,6 @@ join_pilots <- function(parts) {
 }
 
 # ---- do the database and R mean the same? ------------------------------------
-
-# R reads the rows as those of a source, and says what is wrong with them.
-show_to_r <- function(request, part) {
-  block <- list(
-    columns = as.list(part$raw),
-    first = 0,
-    n = nrow(part$raw),
-    row = 1
-  )
-  if (block$n > 0) {
-    block_response(request, block, NULL)
-  }
-}
 
 check_terms_agree <- function(s, request, part) {
   if (nrow(part$raw) == 0) {

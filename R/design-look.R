@@ -3,18 +3,11 @@
 # some rows of every level and of every outcome, each with the number of rows
 # that it stands for.
 
-look_settings <- list(
-  rows = 65536,      # of the pilot; of fewer all are kept
-  of_stratum = 100,  # of every level and outcome
-  levels = 1000,     # more: that is no design for a pass
-  seed = 1           # of which rows they are: the same for every run
-)
-
 # list(frame, weights, rows, ends, n_read, n_row, n_missing, is_whole,
 # response_levels, digest): the pilot's columns as they are in the source and
 # the rows each stands for; rows at the ends of columns; what the next pass must
 # have, too, see new_digest().
-# NULL: a factor has so many levels that no pilot has them all.
+# Where a factor has so many levels that no pilot has them all: too_many_levels().
 look_at_source <- function(source, request, refresh = 0) {
   head <- source_head(source)
   check_no_arrays(typed_columns(source, head, request$columns))
@@ -37,7 +30,7 @@ look_at_source <- function(source, request, refresh = 0) {
       )
       merge_looks(parts, args)
     },
-    tall_too_many = function(cnd) NULL
+    tall_too_many = function(cnd) too_many_levels(cnd$name)
   )
 }
 
@@ -128,9 +121,10 @@ show_numbers <- function(request, raw) {
 }
 
 check_level_count <- function(strata, settings) {
-  most <- max(0, vapply(strata, function(stratum) stratum$count(), 0L))
-  if (most > settings$levels) {
-    rlang::signal("", class = "tall_too_many")
+  for (stratum in strata) {
+    if (stratum$count() > settings$levels) {
+      rlang::signal("", class = "tall_too_many", name = stratum$name)
+    }
   }
 }
 
@@ -300,6 +294,7 @@ new_stratum <- function(expression, request) {
   same <- TRUE
   is_factor <- FALSE
   list(
+    name = deparse1(expression),
     count = function() length(known),
     # of another shard's, what it is by number; now it is known here, too
     state = function() list(known = known, same = same, is_factor = is_factor),

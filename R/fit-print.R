@@ -184,7 +184,11 @@ print_footer <- function(fit, brief = FALSE, agreement = NULL) {
     format(sum(fit$time), digits = 2),
     " s (preparation ",
     format(fit$time[["preparation"]], digits = 2),
-    " s); ",
+    " s)",
+    if (!is.null(fit$cpu)) {
+      paste0(", processor ", format(fit$cpu, digits = 2), " s")
+    },
+    "; ",
     format(fit$passes, digits = 3),
     if (fit$n_data > 0) " passes over the data" else " gradients",
     "; seed ",

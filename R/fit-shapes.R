@@ -84,6 +84,7 @@ fit_shapes <- list(
   control = shape_control,
   seed = shape_number,
   time = shape_time,
+  cpu = maybe(shape_number),
   progress = fields(
     warmup_done = shape_count,
     sampled = shape_count,

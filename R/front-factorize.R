@@ -153,7 +153,7 @@ tall_factorize <- function(
   fit <- sample_model(built, run)
   of_model <- c("shape", "ids", "rated", "center", "alpha", "rating_range")
   written <- written_call(match.call(), "tall_factorize", parent.frame())
-  front_fit(fit, "tall_factorize", written, c(built[of_model], list(
+  front_fit(fit, run, "tall_factorize", written, c(built[of_model], list(
     formula = formula,
     parts = parts,
     newdata = held_out$frame,

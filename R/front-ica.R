@@ -109,7 +109,7 @@ tall_ica <- function(
   model$cache$mode <- mode
   fit <- sample_model(model, run)
   written <- written_call(match.call(), "tall_ica", parent.frame())
-  front_fit(fit, "tall_ica", written, list(
+  front_fit(fit, run, "tall_ica", written, list(
     data = if (keep_data) list(x = given, prior_sd = prior_sd),
     scaling = scaling,
     storage = model$storage,

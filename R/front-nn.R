@@ -179,13 +179,11 @@ front_ready.tall_front_network <- function(front, model, read, reader, run) {
   run$monitor <- resolve_monitors(run$monitor, as_reader(own, "tall_nn"))
   check_monitor(run$monitor, model)
   model <- front_model(model, run)
-  started <- proc.time()[["elapsed"]]
   held_out <- if (is.null(run$kernel)) read
   modes <- with_seed(
     run$control$seed,
     nn_train(model, front$train_iter, run$control, held_out)
   )
-  trained <- proc.time()[["elapsed"]] - started
   members <- nn_members(model, run$kernel, run$gradient, run$subsample)
   run[names(members)] <- members
   starts <- vapply(modes, function(m) m$estimate, numeric(model$n_dim))
@@ -195,7 +193,6 @@ front_ready.tall_front_network <- function(front, model, read, reader, run) {
     model,
     run,
     modes = modes,
-    trained = trained,
     check_rows = nn_check_rows(read)
   )
 }
@@ -211,8 +208,8 @@ network_shape <- function(model) {
 #' @export
 front_parts.tall_front_network <- function(front, ready, read, fit) {
   model <- ready$model
-  trained <- add_training(fit, ready$modes, ready$trained)
-  cost <- unclass(trained)[c("modes", "time", "preparation", "passes")]
+  trained <- add_training(fit, ready$modes)
+  cost <- unclass(trained)[c("modes", "preparation", "passes")]
   c(network_shape(model), cost, list(
     storage = model$storage,
     check_rows = ready$check_rows
@@ -268,9 +265,8 @@ set_sigma <- function(mode, model, parts, out) {
 }
 
 # What the training found, and what it cost.
-add_training <- function(fit, modes, seconds) {
+add_training <- function(fit, modes) {
   fit$modes <- modes
-  fit$time[["preparation"]] <- fit$time[["preparation"]] + seconds
   passes <- sum(vapply(modes, function(m) m$passes, 0))
   fit$preparation[["mode"]] <- fit$preparation[["mode"]] + passes
   fit$passes <- fit$passes + passes

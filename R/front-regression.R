@@ -87,13 +87,13 @@ fit_in_memory <- function(front, rows, run) {
     )
   }
   more <- c(front_parts(front, ready, read, fit), more)
-  end_regression(fit, front, reader, more)
+  end_regression(fit, run, front, reader, more)
 }
 
 # The fit, with how rows are read and what its model is. more: other fields.
-end_regression <- function(fit, front, reader, more) {
+end_regression <- function(fit, run, front, reader, more) {
   parts <- c(list(blueprint = front$blueprint), reader, more)
-  front_fit(fit, front$class, front$asked$written, parts)
+  front_fit(fit, run, front$class, front$asked$written, parts)
 }
 
 sample_ready <- function(front, ready) {

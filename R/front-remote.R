@@ -26,6 +26,12 @@
 #' term is refused. Of other sources they are those of the pilot and the ends of
 #' the columns: the coefficients, and their draws, refer to these.
 #'
+#' Rows that are alike count as one: where the pilot tells that few combinations
+#' of values have all rows, as of factors and whole numbers, one pass finds these
+#' combinations and how many rows have each, and all else looks at them. What a
+#' run does is decided from the look, and no pass over the rows is made in vain,
+#' but where all rows contradict the pilot.
+#'
 #' Where that does not serve (a `kernel`, `lambda`, `sparse` or `storage`, a
 #' prior with bounds or with hyperparameters, gradients that are kept, more than
 #' 1,000 columns, a posterior that exact steps do not suit) all rows are brought
@@ -48,19 +54,25 @@ fit_in_passes <- function(front, source, run) {
   digest <- NULL
   fit <- held_open(source, unless_at_hand(source, tryCatch(
     {
-      started <- proc.time()[["elapsed"]]
       reading <- read_source(front, source, run)
       digest <- reading$look$digest
+      needs <- reading$look$why
       if (has_passes(reading)) {
         reader <- pilot_reader(front, reading)
         n_missing <- reading$look$n_missing
         pilot <- rows_of_pilot(reading)
         rows <- settle_database(reading, pilot, run$control$refresh)
         reading <- NULL # passes and run do without the rest
-        model <- model_of_passes(front$blueprint, rows, pilot, run$control)
+        start <- plan_of_look(front$blueprint, rows, pilot, run$control)
+        rows <- settle_ties(rows, pilot, run$control)
+        if (is_tied(rows)) {
+          pilot <- whole_rows(rows)
+        }
+        model <-
+          model_of_passes(front$blueprint, rows, pilot, run$control, start)
         pilot <- NULL
         if (!is.null(model)) {
-          fit_of_source(front, model, reader, run, started, list(
+          fit_of_source(front, model, reader, run, list(
             n_missing = model$remote$n_missing %||% n_missing,
             source = if (front$keep_data) source,
             request = rows$request
@@ -142,15 +154,12 @@ pilot_reader <- function(front, reading) {
   front_reader(front, pilot, reading$parts)
 }
 
-# The run of a model of such rows, and the fit. started: when they were first
-# looked at; more: fields of the fit.
-fit_of_source <- function(front, model, reader, run, started, more) {
-  read <- proc.time()[["elapsed"]] - started
+# The run of a model of such rows, and the fit. more: fields of the fit.
+fit_of_source <- function(front, model, reader, run, more) {
   ready <- front_ready(front, model, NULL, reader, run)
   fit <- sample_ready(front, ready)
-  fit$time[["preparation"]] <- fit$time[["preparation"]] + read
   parts <- front_parts(front, ready, NULL, fit)
-  end_regression(fit, front, reader, c(parts, more))
+  end_regression(fit, run, front, reader, c(parts, more))
 }
 
 # Those of a data frame are there already.

@@ -7,12 +7,13 @@
 #   model <- front_model(build_x(), run)     from data, with the run's lambda
 #   run$monitor <- ...                       in the terms of the data
 #   fit <- sample_model(model, run)
-#   front_fit(fit, "tall_x", match.call(), parts)
+#   front_fit(fit, run, "tall_x", match.call(), parts)
 
 # The run, see new_run(). .defaults: other ones than sg_sample()'s, as language.
 # .without: arguments that the front end sets itself, with a sentence why. Names
 # start with a dot, since `...` may have any other.
 front_run <- function(..., .front, .defaults = list(), .without = character()) {
+  began <- clock()
   given <- dots_names(...)
   own <- setdiff(names(formals(.front)), "...")
   arguments <- formals(sg_sample)[run_argument_names()]
@@ -45,7 +46,15 @@ front_run <- function(..., .front, .defaults = list(), .without = character()) {
   )
   sampler <-
     check_sampler(at$kernel, at$gradient, at$subsample, at$schedule)
-  new_run(sampler, control, at$init, at$lambda, at$variables, at$monitor)
+  new_run(
+    sampler,
+    control,
+    at$init,
+    at$lambda,
+    at$variables,
+    at$monitor,
+    began
+  )
 }
 
 # The model with the run's lambda.
@@ -54,12 +63,12 @@ front_model <- function(model, run) {
 }
 
 # The fit as its front end hands it back: with its class, the call, and `parts`,
-# what methods need of formula and data.
-front_fit <- function(fit, class, call, parts) {
+# what methods need of formula and data. Its time is that of the whole call.
+front_fit <- function(fit, run, class, call, parts) {
   class(fit) <- whole_class(class)
   fit$call <- call
   fit[names(parts)] <- parts
-  seal_fit(finish_fit(fit))
+  end_clock(seal_fit(finish_fit(fit)), run$began)
 }
 
 # Which rows did not count, for the fit. made: of make_frame().

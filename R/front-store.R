@@ -7,7 +7,6 @@ fit_in_store <- function(front, source, run) {
   if (!suits_blocks(front$asked)) {
     return(NULL)
   }
-  started <- proc.time()[["elapsed"]]
   found <- held_open(source, {
     reading <- read_source(front, source, run)
     if (!is.null(reading$rows)) {
@@ -20,7 +19,7 @@ fit_in_store <- function(front, source, run) {
   reader <- pilot_reader(front, reading)
   reading <- NULL
   model <- build_model(front$blueprint, found$rows)
-  fit_of_source(front, model, reader, run, started, list(
+  fit_of_source(front, model, reader, run, list(
     n_missing = found$n_missing,
     source = if (front$keep_data) source,
     request = found$rows$request,

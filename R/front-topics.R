@@ -100,18 +100,15 @@ tall_topics <- function(
     run$monitor$every <- run$monitor$every %||% every
   }
   model <- front_model(model, run)
-  started <- proc.time()[["elapsed"]]
   given <- run[c("kernel", "gradient", "subsample")]
   plan <- with_seed(
     run$control$seed,
     topics_plan(model, documents, train_iter, given, run$control)
   )
-  trained <- proc.time()[["elapsed"]] - started
   run[names(plan)] <- plan
   fit <- sample_model(model, run)
-  fit$time[["preparation"]] <- fit$time[["preparation"]] + trained
   written <- written_call(match.call(), "tall_topics", parent.frame())
-  front_fit(fit, "tall_topics", written, list(
+  front_fit(fit, run, "tall_topics", written, list(
     n_topic = model$n_topic,
     vocabulary = model$vocabulary,
     priors = c(alpha = alpha, beta = beta),

@@ -6,8 +6,9 @@
 gc_rows <- 2e6
 
 # A model of the pilot's rows (see rows_of_pilot()), under the prior of all,
-# with `remote`: see new_remote(). NULL: passes find no mode.
-model_of_passes <- function(blueprint, rows, pilot, control) {
+# with `remote`: see new_remote(). NULL: passes find no mode. start: what is known
+# of it from the pilot, see plan_of_look().
+model_of_passes <- function(blueprint, rows, pilot, control, start = NULL) {
   # a database has them elsewhere
   if (rows$n_row > gc_rows && is.null(rows$in_sql)) {
     gc() # takes as long as a pass over few rows
@@ -15,13 +16,13 @@ model_of_passes <- function(blueprint, rows, pilot, control) {
   if (find_response(rows$family)$is_quadratic) {
     model_by_sums(blueprint, rows, pilot, control)
   } else {
-    model_by_mode(blueprint, rows, pilot, control)
+    model_by_mode(blueprint, rows, pilot, control, start)
   }
 }
 
-model_by_mode <- function(blueprint, rows, pilot, control) {
+model_by_mode <- function(blueprint, rows, pilot, control, start = NULL) {
   found <- tryCatch(
-    remote_mode(blueprint, rows, pilot, control),
+    remote_mode(blueprint, rows, pilot, control, start$theta),
     tall_error_improper = function(cnd) NULL,
     tall_error_mode = function(cnd) NULL,
     tall_error_singular = function(cnd) NULL
@@ -30,6 +31,7 @@ model_by_mode <- function(blueprint, rows, pilot, control) {
     return(NULL)
   }
   found$psi <- psi_of_pilot(found$model, found, control)
+  found$steps <- start$steps
   remote <- new_remote(blueprint, rows, pilot, found)
   as_remote(found$model, remote, found$facts)
 }
@@ -37,9 +39,14 @@ model_by_mode <- function(blueprint, rows, pilot, control) {
 # The sum of the bounds over all rows, from the pilot's, each with the number of
 # rows that it stands for.
 psi_of_pilot <- function(model, found, control) {
-  none <- list(radius = remote_radius(model$n_dim), phi_bar = 0, rate = 0,
+  bounds_of_pilot(model, found, control, 0)$total
+}
+
+# phi_bar: 0, for their sum alone; Inf, for all that are not 0, as `psi`.
+bounds_of_pilot <- function(model, found, control, phi_bar) {
+  none <- list(radius = remote_radius(model$n_dim), phi_bar = phi_bar, rate = 0,
     scale = 1, seed = 1, pass = 0, first = 0)
-  chunk_draw(model$pointer, found$theta, found$chol, control$cores, none)$total
+  chunk_draw(model$pointer, found$theta, found$chol, control$cores, none)
 }
 
 # Of a normal posterior e^-24 is further out.

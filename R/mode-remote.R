@@ -17,13 +17,13 @@ remote_settings <- list(
 # list(model, theta, sums, chol, distance, passes, log_posterior): the model of
 # the pilot's rows under the prior of all rows; a point near the mode, and how
 # far from it in sds it is thought to be; the lower Cholesky factor of minus the
-# Hessian one pass before. NULL: there is none that passes find.
-remote_mode <- function(blueprint, rows, pilot, control) {
+# Hessian one pass before. NULL: there is none that passes find. start: where to
+# begin, NULL: at the pilot's mode.
+remote_mode <- function(blueprint, rows, pilot, control, start = NULL) {
   s <- remote_settings
-  start <- build_model(blueprint, pilot)
-  theta <- as.double(
-    search_mode(start, cores = control$cores, refresh = 0)$estimate
-  )
+  start <- start %||%
+    pilot_mode(build_model(blueprint, pilot), control)$estimate
+  theta <- as.double(start)
   model <- NULL
   before <- NULL
   for (pass in seq_len(s$most)) {
@@ -61,6 +61,11 @@ remote_mode <- function(blueprint, rows, pilot, control) {
     theta <- to
   }
   NULL
+}
+
+# Of a pilot's own model.
+pilot_mode <- function(model, control) {
+  search_mode(model, cores = control$cores, refresh = 0)
 }
 
 # Log posterior, gradient and minus Hessian of all rows at theta, from their

@@ -3,7 +3,14 @@
 
 # list(plan, seconds, why_not): the plan of such draws, NULL where there is
 # none; what the run will take, by count; the reason why there is no plan.
-try_exact <- function(model, mode, control, ledger) {
+# n_data: of all rows, where the model has some of them.
+try_exact <- function(
+  model,
+  mode,
+  control,
+  ledger,
+  n_data = model$n_data
+) {
   s <- recipe_settings
   if (!model_info(model)$has_remainders) {
     return(list(why_not = no_remainders(model)))
@@ -23,7 +30,7 @@ try_exact <- function(model, mode, control, ledger) {
   }
   verdict <- judge_exact(model, report, control, function() {
     tail_shape(model, mode, control, ledger)
-  })
+  }, n_data)
   if (is.null(verdict$why_not)) {
     verdict$plan <- settle_exact(plan, verdict)
   }
@@ -31,12 +38,11 @@ try_exact <- function(model, mode, control, ledger) {
 }
 
 # What a pilot's report says of exact steps: list(why_not), or list(share,
-# steps, seconds, rows, acceptance). tail(): tail_shape().
-judge_exact <- function(model, report, control, tail) {
+# steps, seconds, rows, acceptance). tail(): tail_shape(). n_data: of all rows.
+judge_exact <- function(model, report, control, tail, n_data = model$n_data) {
   s <- recipe_settings
-  n_data <- model$n_data
   acceptance <- report$n_accept / report$n_propose
-  rows <- (report$n_row - report$n_full * n_data) / report$n_propose
+  rows <- (report$n_row - report$n_full * model$n_data) / report$n_propose
   if (acceptance < s$exact_acceptance) {
     why_not <- "exact steps would be accepted with probability"
     return(list(why_not = paste(why_not, short(acceptance))))

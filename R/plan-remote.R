@@ -2,15 +2,17 @@
 # steps from rows that a pass drew ahead, or sums over all rows where the
 # response is Gaussian. No row is kept but those drawn.
 
-# The plan. Where exact steps do not pay the rows must be where any can be had:
-# a condition of class tall_needs_rows says why, and does not return.
+# The plan. plan_of_look() has said that exact steps pay. Where all rows tell
+# otherwise, or of tails that the pilot's do not have, rows must be where any
+# can be had: a condition of class tall_needs_rows says why, and does not
+# return.
 plan_remote <- function(model, control) {
   ledger <- new_ledger()
   spend(ledger, "recipe", 1) # the look
-  spend(ledger, "mode", model$remote$found$passes)
+  spend(ledger, "mode", passes_of_mode(model))
   drawn <- draw_rows(model, control, ledger)
   if (is.null(drawn)) {
-    need_rows("exact steps would look at too many rows")
+    need_rows("passes over them come to no point to expand about")
   }
   share <- recipe_settings$exact_pilot / drawn$n_step
   parts <- split_rows(drawn, share, control)
@@ -26,22 +28,40 @@ plan_remote <- function(model, control) {
   if (!is.null(verdict$why_not)) {
     need_rows(verdict$why_not)
   }
-  n_step <- steps_of_run(control, verdict$steps)
-  if (!has_enough(parts$run, verdict$rows, n_step, control)) {
-    drawn <- draw_rows(model, control, ledger, n_step, drawn$found)
-    if (is.null(drawn)) {
-      need_rows("exact steps would look at too many rows")
-    }
-    parts <- split_rows(drawn, 0, control)
-  }
+  # of more rows than were drawn another pass draws the rest
   plan <- plan_of_drawn(model, drawn, parts$run, control, ledger)
-  settle_exact(plan, verdict)
+  plan <- settle_exact(plan, verdict)
+  rows <- model$remote$rows
+  if (is_tied(rows)) {
+    n <- count_noun(length(rows$tied$count), "row")
+    plan$why <- paste0(plan$why, "; alike ones count as one, ", n, " differ")
+  }
+  plan
+}
+
+# Of rows that are tied one pass tied them, and sums look at what differs.
+passes_of_mode <- function(model) {
+  found <- model$remote$found
+  if (!is_tied(model$remote$rows)) {
+    return(found$passes)
+  }
+  1 + found$passes * pass_share(model)
+}
+
+# What a pass looks at, as a share of all rows.
+pass_share <- function(model) {
+  rows <- model$remote$rows
+  if (is_tied(rows)) length(rows$tied$count) / model$n_data else 1
 }
 
 # The same for a run that goes on.
 resume_drawn <- function(model, control, n_step) {
   ledger <- new_ledger()
   found <- model$remote$found
+  if (isTRUE(model$remote$rows$is_alike)) {
+    model$remote$rows <- tie_rows(model$remote$rows, control)
+    spend(ledger, "reference", 1)
+  }
   drawn <- draw_rows(model, control, ledger, n_step, found)
   parts <- split_rows(drawn, 0, control)
   plan_of_drawn(model, drawn, parts$run, control, ledger)
@@ -49,12 +69,6 @@ resume_drawn <- function(model, control, n_step) {
 
 need_rows <- function(why) {
   rlang::signal("", class = "tall_needs_rows", why = why)
-}
-
-# Are there rows for so many steps, as far as can be told?
-has_enough <- function(order, rows_a_step, n_step, control) {
-  needed <- rows_a_step * n_step / control$chains
-  floor(length(order) / control$chains) >= 1.1 * needed + 6 * sqrt(needed) + 10
 }
 
 # Rows of each chain that a pass is to draw at least. They cost nothing beside a
@@ -72,6 +86,23 @@ enough_steps <- function(psi, phi, n_step, control) {
   n_row <- min(least_ahead * control$chains, chunk_rows / 4)
   least <- ceiling(n_row / (drawn_share * phi * psi))
   if (is.finite(least)) max(n_step, least) else n_step
+}
+
+# Rows that a pass draws at most, as far as bounds tell before it: where steps
+# need more, another pass draws more.
+most_ahead <- function(n_row) {
+  max(chunk_rows, n_row * recipe_settings$full_share)
+}
+
+# Of rows that are tied, draws: they cost no pass.
+most_tied_draws <- 2^21
+
+# So many steps at most that a pass draws rows for.
+most_steps <- function(model, psi, phi) {
+  rows <- model$remote$rows
+  most <- if (is_tied(rows)) most_tied_draws else most_ahead(model$n_data)
+  steps <- if (is.null(psi)) Inf else floor(most / (drawn_share * phi * psi))
+  max(2 * recipe_settings$exact_pilot, steps)
 }
 
 # Draws, shuffled: those of the pilot and those of the run.
@@ -165,7 +196,10 @@ draw_rows <- function(
   model,
   control,
   ledger,
-  n_step = steps_of_run(control, steps_ahead) + recipe_settings$exact_pilot,
+  n_step = steps_of_run(
+    control,
+    max(steps_ahead, model$remote$found$steps)
+  ) + recipe_settings$exact_pilot,
   found = model$remote$found
 ) {
   remote <- model$remote
@@ -174,6 +208,7 @@ draw_rows <- function(
     remote$count$pass <- remote$count$pass + 1
     phi <- 2 * (d + 1 + found$distance^2)^1.5
     n_step <- enough_steps(found$psi, phi, n_step, control)
+    n_step <- min(n_step, most_steps(model, found$psi, phi))
     draw <- list(
       radius = remote_radius(d),
       phi_bar = phi,
@@ -183,15 +218,11 @@ draw_rows <- function(
       pass = remote$count$pass,
       first = 0
     )
-    taken <- tryCatch(
-      take_rows_ahead(remote$rows, found, draw, control),
-      tall_too_many = function(cnd) NULL
-    )
-    spend(ledger, "reference", 1)
-    if (is.null(taken)) {
-      return(NULL)
-    }
+    taken <- take_rows_ahead(remote$rows, found, draw, control)
+    spend(ledger, "reference", pass_share(model))
     check_same_facts(found, taken, remote$rows)
+    n_step <- n_step * taken$rate / draw$rate
+    draw$rate <- taken$rate
     found$psi <- taken$total
     here <- posterior_at(model, found$theta, taken$sums)
     chol <- lower_chol(here$hessian, model)
@@ -220,86 +251,4 @@ draw_rows <- function(
 
 steps_of_run <- function(control, steps) {
   control$chains * (control$warmup + (control$iter - control$warmup) * steps)
-}
-
-#' @export
-take_rows_ahead.tall_rows <- function(rows, found, draw, control) {
-  args <- list(
-    theta = found$theta,
-    chol = found$chol,
-    draw = draw,
-    cores = control$cores,
-    most = list(rows = chunk_rows, share = recipe_settings$full_share)
-  )
-  show <- pass_show(draw$pass + found$passes + 1, control)
-  passed <- pass_over(rows, draws_over, args, show, known = found$facts)
-  out <- join_drawn(lapply(passed$parts, `[[`, "drawn"))
-  check_not_too_many(length(out$y), passed$facts$n_row, args$most)
-  every <- function(name) lapply(passed$parts, `[[`, name)
-  c(out, list(
-    total = Reduce(`+`, every("total")),
-    sums = Reduce(add_sums, every("sums")),
-    facts = passed$facts
-  ))
-}
-
-# first: rows that count in the shards before, since draws go by the number of a
-# row among all of them.
-draws_over <- function(rows, args, first, show) {
-  total <- NULL
-  psi <- 0
-  n_taken <- 0
-  parts <- list()
-  columns <- new_column_facts()
-  draw <- args$draw
-  before <- first
-  f <- function(chunk, n, first) {
-    draw$first <- before + first
-    part <- with_chunk_model(chunk, n, rows, function(model) {
-      chunk_draw(model, args$theta, args$chol, args$cores, draw)
-    })
-    total <<- add_sums(total, part)
-    psi <<- psi + part$total
-    columns$add(chunk, n)
-    at <- part$rows
-    n_taken <<- n_taken + length(at)
-    check_not_too_many(n_taken, first + n, args$most)
-    if (length(at) > 0) {
-      parts[[length(parts) + 1]] <<- list(
-        x = chunk$x[at, , drop = FALSE],
-        y = chunk$y[at],
-        weights = chunk$weights[at],
-        offset = chunk$offset[at],
-        count = part$count,
-        psi = part$psi
-      )
-    }
-  }
-  seen <- each_chunk(rows, f, show)
-  drawn <- join_drawn(parts)
-  c(seen, list(
-    drawn = drawn,
-    total = psi,
-    sums = total,
-    columns = columns$total()
-  ))
-}
-
-join_drawn <- function(parts) {
-  every <- function(name) unlist(lapply(parts, `[[`, name))
-  list(
-    x = do.call(rbind, lapply(parts, `[[`, "x")),
-    y = every("y"),
-    weights = every("weights"),
-    offset = every("offset"),
-    count = every("count"),
-    psi = every("psi")
-  )
-}
-
-# Rows that were taken of n that were seen.
-check_not_too_many <- function(n_taken, n, most) {
-  if (n_taken > max(most$rows, n * most$share)) {
-    rlang::signal("", class = "tall_too_many")
-  }
 }

@@ -226,6 +226,7 @@ sg_sample <- function(
   refresh = getOption("tallbayes.refresh", 1),
   ...
 ) {
+  began <- clock()
   check_no_foreign(..., .known = names(formals(sg_sample)))
   check_model(model)
   lambda <- check_lambda(lambda, model)
@@ -241,8 +242,8 @@ sg_sample <- function(
     refresh
   )
   sampler <- check_sampler(kernel, gradient, subsample, schedule)
-  run <- new_run(sampler, control, init, lambda, variables, monitor)
-  sample_model(model, run)
+  run <- new_run(sampler, control, init, lambda, variables, monitor, began)
+  end_clock(sample_model(model, run), began)
 }
 
 # What a front end takes through its `...`.
@@ -252,14 +253,16 @@ run_argument_names <- function() {
 
 # A run as its user asked for it: a sampler, of which NULL is left to the recipe
 # and defaults to the model, and by its name what else is known before there is
-# a model. sample_model() checks init, variables and monitor against that.
+# a model. sample_model() checks init, variables and monitor against that. began:
+# clock() where the call began.
 new_run <- function(
   sampler,
   control,
   init = NULL,
   lambda = NULL,
   variables = NULL,
-  monitor = NULL
+  monitor = NULL,
+  began = clock()
 ) {
   stopifnot(
     inherits(sampler, "tall_sampler"),
@@ -270,7 +273,8 @@ new_run <- function(
     init = init,
     lambda = lambda,
     variables = variables,
-    monitor = monitor
+    monitor = monitor,
+    began = began
   )
   structure(c(unclass(sampler), own), class = "tall_run")
 }
@@ -279,7 +283,6 @@ new_run <- function(
 # rows may be rewritten. whitens: a Metropolis kernel that is given moves in
 # whitened coordinates.
 sample_model <- function(model, run, in_place = FALSE, whitens = FALSE) {
-  started <- proc.time()[["elapsed"]]
   sampler <- sampler_of(run)
   has_kernel <- !is.null(sampler$kernel)
   control <- run$control
@@ -305,7 +308,7 @@ sample_model <- function(model, run, in_place = FALSE, whitens = FALSE) {
     plan$kernel <- settle_kernel(plan, is.null(init), control)
     plan$start_chol <- start_chol(plan)
   }
-  prepared <- proc.time()[["elapsed"]]
+  prepared <- clock_since(run$began)$elapsed
   move <- function(plan) {
     run_segment(
       plan,
@@ -324,16 +327,15 @@ sample_model <- function(model, run, in_place = FALSE, whitens = FALSE) {
     plan <- again
     segment <- move(plan)
   }
-  finished <- proc.time()[["elapsed"]]
   fit <- new_fit(
     plan,
     control,
     segment,
-    time = c(preparation = prepared - started, sampling = finished - prepared)
+    time = c(preparation = prepared, sampling = 0)
   )
   fit <- add_quadrature(fit, plan$model, segment)
   warn_segment(fit, segment)
   warn_laplace(plan, model)
   warn_quadrature(fit, model)
-  seal_fit(fit)
+  end_clock(seal_fit(fit), run$began)
 }

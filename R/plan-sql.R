@@ -17,9 +17,10 @@ take_rows_ahead.tall_rows_database <- function(rows, found, draw, control) {
   }
   summed <- sql_sums_at(rows, found$theta, with_psi, found$facts)
   sums <- summed$sums
-  wanted <- draw$rate * sums[["psi"]] + sums[["always"]]
-  if (wanted > max(chunk_rows, sums[["n"]] * recipe_settings$full_share)) {
-    rlang::signal("", class = "tall_too_many")
+  # as new_drawn() has it
+  most <- 2 * most_ahead(sums[["n"]])
+  if (draw$rate * sums[["psi"]] > most) {
+    draw$rate <- most / sums[["psi"]]
   }
   below <- lapply(summed$each, most_uniform, draw)
   tables <- source_tables(rows$source)
@@ -37,6 +38,7 @@ take_rows_ahead.tall_rows_database <- function(rows, found, draw, control) {
     offset = every("offset"),
     count = every("count"),
     psi = every("psi"),
+    rate = draw$rate,
     total = sums[["psi"]],
     sums = summed$parts,
     facts = summed$facts

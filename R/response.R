@@ -37,8 +37,17 @@ find_response <- function(name) {
       value = name
     )
   }
-  entry()
+  # models of chunks ask again and again
+  made <- entries_made[[name]]
+  if (is.null(made) || !identical(made$by, entry)) {
+    made <- list(by = entry, entry = entry())
+    assign(name, made, entries_made)
+  }
+  made$entry
 }
+
+# Entries by name, and what made each.
+entries_made <- new.env(parent = emptyenv())
 
 # What the core says of a family: list(place, name, link, aux, coordinate,
 # lower, n_y, n_predictor (0: as many as classes), is_precision, is_dispersion,

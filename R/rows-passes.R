@@ -54,7 +54,8 @@ look.tall_rows_database <- function(rows, refresh = 0) {
 # can be had at once. matched: the front end's call.
 read_design <- function(rows, matched, refresh) {
   found <- look(rows, refresh)
-  if (is.null(found) || found$is_whole) {
+  if (found$is_whole) {
+    check_levels_fit(found)
     return(new_reading(found))
   }
   request <- rows$request
@@ -81,13 +82,6 @@ new_reading <- function(look, rows = NULL, pilot = NULL, parts = NULL) {
     list(look = look, rows = rows, pilot = pilot, parts = parts),
     class = "tall_reading"
   )
-}
-
-# The pilot's rows, each of which counts for as many as it stands for.
-rows_of_pilot <- function(reading) {
-  pilot <- reading$parts
-  pilot$weights <- reading$pilot$stands * (pilot$weights %||% 1)
-  rows_drawn(reading$rows, pilot)
 }
 
 # The rows, once it is known whether the database computes their passes.

@@ -6,10 +6,11 @@
 #   tall_rows_passes    a source that is read block by block, never all of it
 #   tall_rows_database  the same, where the database computes the sums
 #   tall_rows_store     the same, whose design lies in a file
+#   tall_rows_tied      the same, of which alike ones count as one, in memory
 #
 # What can be asked of them are the generics below. Of members that are passed
 # over the methods that need models of a chunk stand above, in R/mode-passes.R,
-# R/mode-sql.R, R/plan-remote.R and R/plan-sql.R.
+# R/mode-tied.R, R/mode-sql.R, R/plan-remote.R and R/plan-sql.R.
 #
 # The first three own their values, as R's vectors, until a model has them (see
 # without_values()). The others own nothing but what a look found: the source
@@ -35,7 +36,8 @@ rows_fields <- list(
   matrix = c("x", "y", "weights", "offset", "family"),
   passes = "request",
   database = "request",
-  store = c("request", "design", "x")
+  store = c("request", "design", "x"),
+  tied = c("request", "design", "tied", "facts")
 )
 
 is_passed_rows <- function(rows) {
@@ -89,6 +91,11 @@ residuals_of <- function(rows, beta, control) {
 # chunk_draw().
 take_rows_ahead <- function(rows, found, draw, control) {
   UseMethod("take_rows_ahead")
+}
+
+# One pass: the rows with alike ones counted as one, class tall_rows_tied.
+tie_rows <- function(rows, control) {
+  UseMethod("tie_rows")
 }
 
 # Rows that are looked at together.

@@ -24,7 +24,6 @@ check_can_go_on <- function(fit) {
 # The fit as if its last segment had not stopped any chain: those that it
 # stopped are brought to where the others are, or to its end if there are none.
 rejoin_chains <- function(fit, model) {
-  started <- proc.time()[["elapsed"]]
   plan <- resume_plan(fit, model)
   check_keeps_alike(fit, plan$model)
   segment <- fit$halted$segment
@@ -54,8 +53,7 @@ rejoin_chains <- function(fit, model) {
   whole$fingerprint <- plan$model$fingerprint
   whole <- add_segment(whole, segment)
   whole$time <- fit$time
-  whole$time[["sampling"]] <-
-    whole$time[["sampling"]] + proc.time()[["elapsed"]] - started
+  whole$cpu <- fit$cpu
   warn_segment(whole, segment)
   whole
 }

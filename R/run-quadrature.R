@@ -46,12 +46,9 @@ fit_quadrature <- function(fit, model, is_interrupted = FALSE) {
   utils::modifyList(out, as.list(measured))
 }
 
-# The fit with it, and the seconds that it took.
+# The fit with it.
 add_quadrature <- function(fit, model, segment) {
-  started <- proc.time()[["elapsed"]]
   fit$quadrature <- fit_quadrature(fit, model, segment$interrupted)
-  fit$time[["sampling"]] <-
-    fit$time[["sampling"]] + proc.time()[["elapsed"]] - started
   fit
 }
 

@@ -32,7 +32,12 @@
 #' * `quadrature`: where effects of groups are integrated out by nodes, their
 #'   number and the `error` that they leave (see [summary.tall_fit()]);
 #' * `monitor`: a data frame, see [monitors];
-#' * `mode` (`NULL` where none was needed), `seed`, `time` (seconds);
+#' * `mode` (`NULL` where none was needed), `seed`;
+#' * `time` (two numbers): seconds of the `preparation` of the chains and of the
+#'   `sampling` with all that follows: together those from the call to its
+#'   return. `cpu` (number): seconds that processors worked meanwhile, in this
+#'   process and in those that it started, not in workers of \pkg{future} or in
+#'   databases;
 #' * `passes` (number): passes over the data, of all chains and of what came
 #'   before them, which `preparation` (named numeric vector) breaks down:
 #'   finding the `mode` (whether this run or the user found it), subsampling

@@ -8,7 +8,7 @@
 keep_remote <- function(fit, model, keeps) {
   remote <- model$remote
   fit$remote <- list(
-    rows = without_source(remote$rows),
+    rows = kept_of_rows(remote$rows),
     found = light_found(keeps$found %||% remote$found),
     some = remote$some,
     products = remote$products[c("mean", "sums", "weight")],

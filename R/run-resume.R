@@ -53,6 +53,7 @@ sg_resume <- function(
   cores = getOption("mc.cores", 1L),
   refresh = getOption("tallbayes.refresh", 1)
 ) {
+  began <- clock()
   check_spec(fit, "tall_fit", "sg_sample()")
   check_sealed(fit)
   iter <- check_count(iter, most = count_limits$iter, allow_null = TRUE)
@@ -63,7 +64,7 @@ sg_resume <- function(
     fit <- rejoin_chains(fit, model)
     is_done <- is.null(iter) && steps_left(fit) == 0
     if (!is.null(fit$halted) || is_done) {
-      return(seal_fit(finish_fit(fit)))
+      return(add_clock(seal_fit(finish_fit(fit)), began))
     }
   }
   work <- remaining_steps(fit, iter)
@@ -71,7 +72,6 @@ sg_resume <- function(
   plan <- resume_plan(fit, model, n_step)
   check_keeps_alike(fit, plan$model)
   from <- fit_standing(fit)
-  started <- proc.time()[["elapsed"]]
   segment <- run_segment(
     plan,
     fit$control,
@@ -88,12 +88,10 @@ sg_resume <- function(
       ceiling(work$n_sampling / fit$steps)
   )
   fit <- add_segment(fit, segment)
-  fit$time[["sampling"]] <-
-    fit$time[["sampling"]] + proc.time()[["elapsed"]] - started
   fit <- add_quadrature(fit, plan$model, segment)
   warn_segment(fit, segment)
   warn_quadrature(fit, plan$model)
-  seal_fit(finish_fit(fit))
+  add_clock(seal_fit(finish_fit(fit)), began)
 }
 
 # Where the chains of a fit stand.

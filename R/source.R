@@ -50,6 +50,12 @@
 #' (splines, the links probit and cloglog, functions of one's own) is no error:
 #' the rows are streamed to R then, which is said, pass by pass.
 #'
+#' * *Few kinds of rows.* Where terms are columns as they are, of text or of
+#'   whole numbers of a small range, one `GROUP BY` of them has all that is
+#'   needed, and nothing else is read; the draws of a `seed` are the same then
+#'   from call to call. Of a factor with more than 1,000 levels the rows are
+#'   brought to memory, which is said with its number, or refused where their
+#'   design matrix does not fit.
 #' * *Random numbers* by which rows are drawn are the engine's, so that neither
 #'   `seed` nor `set.seed()` makes the draws reproducible, nor are they those of
 #'   the same rows in a data frame: means differ by Monte Carlo error, 0.02

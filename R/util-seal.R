@@ -17,7 +17,7 @@ seal_fit <- function(fit) {
 # What may change without harm, or is not the fit's own. Of the same seed the
 # same fits, seals included, are made: that leaves out the time they took (but
 # not where the slice of a chain began that waits to be mended).
-unsealed <- c("seal", "model", "call", "time")
+unsealed <- c("seal", "model", "call", "time", "cpu")
 
 component_hash <- function(name, fit) {
   component <- if (name == "class") class(fit) else unclass(fit)[[name]]
@@ -27,7 +27,7 @@ component_hash <- function(name, fit) {
   }
   if (name == "halted" && is.list(component) && is.list(component$fit)) {
     component$fit <- unclass(component$fit)
-    component$fit$time <- NULL
+    component$fit[c("time", "cpu")] <- NULL
   }
   .Call(ffi_hash, component)
 }

@@ -9,6 +9,7 @@
 #include "passes/points.h"
 #include "passes/rows.h"
 #include "passes/sums.h"
+#include "passes/tie.h"
 #include "passes/weights.h"
 
 #include <math.h>
@@ -783,6 +784,28 @@ static void blocks_at_the_same_time(struct check* p_check) {
   }
 }
 
+static void alike_rows_are_tied(struct check* p_check) {
+  const double v_x[] = {1, 2, 1, 1, 2, 0, 1, -0.0};
+  const double v_y[] = {0, 5, 0, 1, 5, 0, 0, 0};
+  const double* v_column[] = {v_x, v_y};
+  const uint32_t v_known[] = {0, 1, 0, 2, 1, 3, 0, 4};
+  const uint32_t v_firsts[] = {0, 1, 3, 5, 7};
+  uint32_t v_group[8], v_first[8];
+  size_t n_group = 0;
+  CHECK(tb_tie_rows(v_column, 2, 8, v_group, v_first, &n_group) ==
+        TB_STATUS_ok);
+  CHECK(n_group == 5);
+  CHECK(memcmp(v_group, v_known, sizeof v_known) == 0);
+  CHECK(memcmp(v_first, v_firsts, sizeof v_firsts) == 0);
+  /* rows without a column are all alike, and no rows are no group */
+  CHECK(tb_tie_rows(v_column, 0, 8, v_group, v_first, &n_group) ==
+        TB_STATUS_ok);
+  CHECK(n_group == 1 && v_group[7] == 0);
+  CHECK(tb_tie_rows(v_column, 2, 0, v_group, v_first, &n_group) ==
+        TB_STATUS_ok);
+  CHECK(n_group == 0);
+}
+
 const struct check_case check_passes[] = {
     {"blocks add up, whatever their size", blocks_add_up},
     {"a point that is not finite is left out alone", points_fail_alone},
@@ -797,4 +820,5 @@ const struct check_case check_passes[] = {
     {"pass: failures are told", failures_are_told},
     {"pass: parts come in order", parts_come_in_order},
     {"pass: blocks at the same time", blocks_at_the_same_time},
+    {"pass: alike rows are tied", alike_rows_are_tied},
     {NULL, NULL}};

@@ -1,0 +1,173 @@
+# Passes that tie rows (see R/rows-tied.R), and sums over rows that are tied.
+
+# The rows, tied where the pilot says that they are to be: by a pass, unless the
+# pilot has every kind of row.
+settle_ties <- function(rows, pilot, control) {
+  if (!pilot$is_alike) {
+    return(rows)
+  }
+  if (!pilot$is_every) {
+    return(tie_rows(rows, control))
+  }
+  tied <- unclass(pilot)[c("x", "y", "weights", "offset")]
+  tied$count <- pilot$stands
+  rows_tied(rows, tied, facts_of_ties(tied, rows), rows$in_sql$n_missing)
+}
+
+#' @export
+tie_rows.tall_rows_passes <- function(rows, control) {
+  show <- pass_show(2, control, of = 2)
+  passed <- pass_over(rows, ties_over, list(), show)
+  tied <- join_ties(lapply(passed$parts, `[[`, "tied"))
+  rows_tied(rows, weigh_ties(tied), passed$facts, passed$n_missing)
+}
+
+ties_over <- function(rows, args, first, show) {
+  columns <- new_column_facts()
+  pile <- new_ties()
+  f <- function(chunk, n, first) {
+    columns$add(chunk, n)
+    pile$add(tie_part(chunk, n))
+  }
+  seen <- each_chunk(rows, f, show)
+  c(seen, list(tied = pile$all(), columns = columns$total()))
+}
+
+# Parts that are joined when they are many, so that they take no more memory
+# than what differs.
+new_ties <- function() {
+  parts <- list()
+  n <- 0
+  join <- function() {
+    parts <<- list(join_ties(parts))
+    n <<- length(parts[[1]]$count)
+  }
+  list(
+    add = function(part) {
+      parts[[length(parts) + 1]] <<- part
+      n <<- n + length(part$count)
+      # at least as many again as there were
+      if (n > 4 * chunk_rows && n > 2 * length(parts[[1]]$count)) {
+        join()
+      }
+    },
+    # NULL: there were none
+    all = function() join_ties(parts)
+  )
+}
+
+# A GROUP BY of all that a row has.
+#' @export
+tie_rows.tall_rows_database <- function(rows, control) {
+  if (is.null(rows$in_sql)) {
+    return(NextMethod())
+  }
+  check_source_kept(rows)
+  s <- rows$in_sql
+  tables <- source_tables(rows$source)
+  found <- run_on_tables(tables, lapply(tables, ties_query, s))
+  # by their values: draws are the same in whatever order they come
+  keys <- bind_frames(found)
+  by <- unname(as.list(keys[value_names(s)]))
+  keys <- keys[do.call(order, c(by, method = "radix")), ]
+  part <- tied_keys(rows, keys)
+  tied <- weigh_ties(tie_part(part, nrow(keys), as.double(keys$n)))
+  rows_tied(rows, tied, facts_of_ties(tied, rows), s$n_missing)
+}
+
+ties_query <- function(table, s) {
+  rows <- sql_rows(s, table)
+  con <- rows$con
+  by <- value_names(s)
+  where <- if (!isTRUE(s$is_complete)) {
+    paste(quote_names(con, "missing"), "= 0")
+  }
+  sql <- sql_select(
+    con,
+    list(n = "COUNT(*)"),
+    rows$sql,
+    keep = by,
+    where = where
+  )
+  group <- paste(quote_names(con, by), collapse = ", ")
+  sql_append(sql, paste("GROUP BY", group))
+}
+
+# Design, response, weights and offset of rows that the database has by the
+# values of their variables.
+tied_keys <- function(rows, keys) {
+  s <- rows$in_sql
+  design <- rows$design
+  n <- nrow(keys)
+  place <- match(
+    vapply(design$variables, `[[`, "", "name"),
+    names(s$variables)
+  )
+  sources <- lapply(place, function(k) {
+    variable <- s$variables[[k]]
+    values <- keys[[sprintf("v%d", k)]]
+    values <- if (variable$is_logical) {
+      values == 1
+    } else if (variable$kind == "levels") {
+      level_text(variable, values)
+    } else {
+      as.double(values)
+    }
+    list(values = values, first = 0)
+  })
+  columns <- Map(variable_column, sources, design$variables, n)
+  values <- list(columns = unname(columns), n = n, row = 1, sources = sources)
+  chunk <- new_chunk(design, n, rows$has_weights, rows$has_offset)
+  fill_chunk(
+    chunk,
+    design,
+    values,
+    as.double(keys$y),
+    if (rows$has_weights) as.double(keys$weight),
+    if (rows$has_offset) as.double(keys$offset)
+  )
+  if (chunk$fill != n) {
+    abort_source("The database has other rows than the look found.")
+  }
+  chunk
+}
+
+# Facts of all rows from those that differ: see new_column_facts().
+facts_of_ties <- function(tied, rows) {
+  n <- sum(tied$count)
+  y <- tied$y - (tied$offset %||% 0)
+  z <- cbind(tied$x, y)
+  mean <- colSums(tied$count * z) / n
+  away <- z - rep(mean, each = nrow(z))
+  square <- colSums(tied$count * away^2)
+  total <- list(n = n, mean = unname(mean), square = unname(square))
+  if (rows$has_weights) {
+    w <- sum(tied$weights)
+    centre <- sum(tied$weights * y) / w
+    total$weighted <- c(
+      max(tied$weights / tied$count),
+      w,
+      centre,
+      sum(tied$weights * (y - centre)^2)
+    )
+  }
+  facts_of(total)
+}
+
+# ---- sums over rows that are tied --------------------------------------------
+
+#' @export
+sums_at.tall_rows_tied <- function(rows, theta, control, pass = 1) {
+  told_of_all(NextMethod(), rows)
+}
+
+#' @export
+take_rows_ahead.tall_rows_tied <- function(rows, found, draw, control) {
+  told_of_all(NextMethod(), rows)
+}
+
+told_of_all <- function(out, rows) {
+  out$facts <- rows$facts
+  out$n_missing <- rows$n_missing
+  out
+}

@@ -1,0 +1,42 @@
+# What a run of rows that are passed over will do, once a look has found a pilot
+# of them. It is decided here, before the passes: none is made in vain.
+
+# The pilot's mode, where passes begin; NULL: they need none. Where the rows
+# must be where any can be had a condition of class tall_needs_rows says why. A
+# pilot's posterior, of rows that each count for those behind them, is about
+# that of all rows: so are the bounds and what is left of expansions, from which
+# it is known which rows exact steps look at, and which are accepted.
+plan_of_look <- function(blueprint, rows, pilot, control) {
+  if (find_response(rows$family)$is_quadratic) {
+    return(NULL)
+  }
+  model <- build_model(blueprint, pilot)
+  mode <- tryCatch(
+    pilot_mode(model, control),
+    # all rows may have one, or say better what is wrong
+    tall_error_improper = function(cnd) need_rows(NULL),
+    tall_error_mode = function(cnd) need_rows(NULL),
+    tall_error_singular = function(cnd) need_rows(NULL)
+  )
+  n_row <- rows$n_row
+  tried <- try_exact(model, mode, control, new_ledger(), n_row)
+  if (!is.null(tried$why_not)) {
+    need_rows(tried$why_not)
+  }
+  n_step <- steps_of_run(control, tried$steps)
+  found <- list(theta = as.double(mode$estimate), chol = mode$chol)
+  n_drawn <- drawn_by_look(model, pilot$stands, found, n_step, control)
+  if (!pilot$is_alike && n_drawn > most_ahead(n_row)) {
+    need_rows("exact steps would look at too many rows")
+  }
+  list(theta = found$theta, steps = tried$steps)
+}
+
+# So many rows a pass is expected to draw for n_step steps: a row that is drawn
+# more than once is one.
+drawn_by_look <- function(model, stands, found, n_step, control) {
+  bounds <- bounds_of_pilot(model, found, control, Inf)
+  rate <- drawn_share * n_step * 2 * (model$n_dim + 1)^1.5
+  stands <- stands[bounds$rows]
+  sum(stands * -expm1(-rate * bounds$psi / stands))
+}
