@@ -42,16 +42,16 @@
 #' @return `log_prob()`: a numeric vector with a value for each point; `-Inf`
 #' where a prior has no mass, and `NaN` where the model has no finite value.
 #' `grad_log_prob()`: of a vector `theta` a vector, else a K x n_dim matrix,
-#' with the names of the parameters or variables; `NaN` where it is not finite, or
-#' there is no density.
+#' with the names of the parameters or variables; `NaN` where it is not finite,
+#' or there is no density.
 #' @section Conditions: `tall_error_input` for points of another size, with
 #' unknown names, values that are not finite, or that variables cannot have (a
 #' negative standard deviation, a correlation matrix that is none);
 #' `tall_error_unsupported` where a model has no log density, where nothing
-#' leads from its variables back to its parameters (tables of [model_native()] with a
-#' `constrain()`, [model_ica()] whose rows are aligned), and for gradients in the
-#' variables of a simplex, which do not vary one by one; `tall_error_stale` if
-#' the model is gone.
+#' leads from its variables back to its parameters (tables of [model_native()]
+#' with a `constrain()`, [model_ica()] whose rows are aligned), and for
+#' gradients in the variables of a simplex, which do not vary one by one;
+#' `tall_error_stale` if the model is gone.
 #' @seealso [find_mode()], [log_lik()] for the log likelihood of each row,
 #'   [ksd()]
 #' @references
