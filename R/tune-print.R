@@ -115,7 +115,7 @@ print.tall_tune <- function(x, ...) {
     )
   })
   print(do.call(rbind, shown), row.names = FALSE, digits = 3)
-  cat("\n", paste0(tune_notes(x), "\n"), sep = "")
+  cat_within_width(cat("\n", paste0(tune_notes(x), "\n"), sep = ""))
   invisible(x)
 }
 
@@ -211,7 +211,7 @@ print.summary.tall_tune <- function(x, ...) {
   if (nrow(shown) > 30) {
     cat("# ... with ", nrow(shown) - 30, " more\n", sep = "")
   }
-  cat("\n", paste0(tune_notes(x), "\n"), sep = "")
+  cat_within_width(cat("\n", paste0(tune_notes(x), "\n"), sep = ""))
   invisible(x)
 }
 
