@@ -99,9 +99,39 @@ bias_check <- function(
   )
   warn_segment(half, segment)
   structure(
-    list(table = bias_check_table(fit, half, factor), fit = half),
+    list(
+      table = bias_check_table(fit, half, factor),
+      agreement = list(worst_rhat(fit), worst_rhat(half)),
+      fit = half
+    ),
     class = "tall_bias_check"
   )
+}
+
+# list(variable, rhat); NULL where no R-hat is known.
+worst_rhat <- function(fit) {
+  table <- agreement_table(fit)
+  table <- table[is.finite(table$rhat), ]
+  if (NROW(table) > 0) {
+    at <- which.max(table$rhat)
+    list(variable = table$variable[[at]], rhat = table$rhat[[at]])
+  }
+}
+
+# Before any bias: chains that have not met differ by where they are.
+print_runs_apart <- function(agreement) {
+  runs <- c("the fit", "the run with half the step size")
+  for (k in seq_along(agreement)) {
+    worst <- agreement[[k]]
+    if (isTRUE(worst$rhat > agreement_settings$rhat)) {
+      cat(
+        "Warning: the chains of ", runs[[k]], " do not agree: R-hat ",
+        format(worst$rhat, digits = 3), " for ", worst$variable,
+        ".\n  What follows is no bias then: run longer first.\n",
+        sep = ""
+      )
+    }
+  }
 }
 
 # With a bias of order h^k, that of the full step is 2^k / (2^k - 1) times the
@@ -169,6 +199,7 @@ bias_check_table <- function(fit, half, factor) {
 #' @export
 print.tall_bias_check <- function(x, ...) {
   check_no_dots(...)
+  print_runs_apart(x$agreement)
   cat("Bias of the fit, extrapolated from half its step size\n")
   cat("means in posterior sds, sds in percent (standard errors)\n\n")
   table <- x$table

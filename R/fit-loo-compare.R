@@ -12,8 +12,25 @@ is_quick_to_tell <- function(fit) {
 #' @rdname loo-tall_glm
 #' @exportS3Method loo::loo_compare
 loo_compare.tall_loo <- function(x, ...) {
+  check_compared(list(x, ...))
   check_same_rows_of(c(list(x), list(...)))
   NextMethod()
+}
+
+# Sums over a sample cannot be paired as those over all observations are.
+check_compared <- function(results) {
+  is_some <- vapply(results, inherits, TRUE, "tall_waic_some")
+  if (any(is_some)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.fn loo_compare} does not take a {.fn waic} of a subsample.",
+        i = "Compare what {.fn loo} returns, or
+             {.code waic(fit, observations = NULL)}."
+      ),
+      argument = "x"
+    )
+  }
 }
 
 #' @exportS3Method loo::loo_compare

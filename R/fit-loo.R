@@ -47,8 +47,16 @@ loo_pit.tall_fit <- function(object, ...) {
 #' Where the fit read its rows by passes over a source, one pass makes the
 #' approximation and another fetches the observations of the subsample.
 #'
+#' `waic()` of a subsample scales the mean of a simple random sample to all
+#' observations; `"subsampling SE"` is what that may be off by. Compare models by
+#' `loo()`: [loo::loo_compare()] does not take subsampled `waic()`.
+#'
+#' In a multilevel fit a group takes the place of an observation: all of its
+#' rows are left out together, and `print()` says so.
+#'
 #' @return What [loo::loo_subsample()] or [loo::loo()] return; for `waic()`,
-#'   what [loo::waic()] returns.
+#'   what [loo::waic()] returns, with a column `"subsampling SE"` of estimates
+#'   where it subsampled.
 #' @section Conditions: `tall_error_stale` if the fit did not keep its data or
 #' has lost its model; `tall_error_memory` if all observations are asked for and
 #' rows x draws exceeds 5e7 numbers; `tall_error_unsupported` for `estimator =
@@ -117,13 +125,30 @@ loo_subsample.tall_fit <- function(
 
 #' @rdname loo-tall_glm
 #' @exportS3Method loo::waic
-waic.tall_fit <- function(x, ..., draws = NULL, ndraws = NULL) {
+waic.tall_fit <- function(
+  x,
+  ...,
+  observations = 400,
+  draws = NULL,
+  ndraws = NULL,
+  seed = NULL
+) {
   label <- deparse1(substitute(x))
   check_loo_dots(..., .known = character())
   check_has_data(x)
   draws <- check_draws(x, draws, ndraws)
-  check_matrix_size(x, x$n_data, draws, NULL)
-  as_tall_loo(loo::waic(log_lik_of(x, draws)), x, label)
+  seed <- check_seed(seed)
+  if (inherits(observations, "psis_loo_ss")) {
+    observations <- loo::obs_idx(observations)
+  }
+  observations <- check_observations(observations, x$n_data)
+  out <- if (is.null(observations)) {
+    check_matrix_size(x, x$n_data, draws, NULL)
+    loo::waic(log_lik_of(x, draws))
+  } else {
+    with_seed(seed %||% loo_seed, waic_some(x, observations, draws))
+  }
+  as_tall_loo(out, x, label)
 }
 
 # The rows of a subsample, unless told: what makes them the same of all fits to
@@ -283,6 +308,67 @@ loo_some <- function(fit, observations, draws, cores, ...) {
       invokeRestart("muffleMessage")
     }
   })
+}
+
+# Of a simple random sample of the observations, sums scaled to all of them. The
+# standard error of the sample is that of a mean of n of N without replacement
+# (Cochran 1977, Sampling Techniques, theorem 2.2). class "tall_waic_some".
+waic_some <- function(fit, observations, draws) {
+  n_all <- fit$n_data
+  f <- log_lik_of(fit, draws, pointwise = TRUE)
+  ahead <- attr(f, "ahead")
+  if (length(observations) == 1) {
+    observations <- order(stats::runif(n_all))[seq_len(observations)]
+  }
+  if (!is.null(ahead)) {
+    ahead(observations)
+  }
+  data <- attr(f, "data")[observations, , drop = FALSE]
+  out <- suppressWarnings(loo::waic(f(data, attr(f, "draws"))))
+  n <- length(observations)
+  spread <- apply(out$pointwise, 2, stats::sd)
+  sampling <- n_all * spread * sqrt((1 - n / n_all) / n)
+  out$estimates[, "Estimate"] <- n_all * colMeans(out$pointwise)
+  out$estimates[, "SE"] <- sqrt(n_all) * spread
+  out$estimates <- cbind(out$estimates, "subsampling SE" = sampling)
+  attr(out, "sample") <- list(observations = observations, n_data = n_all)
+  class(out) <- c("tall_waic_some", class(out))
+  out
+}
+
+#' @export
+print.tall_waic_some <- function(x, digits = 1, ...) {
+  sample <- attr(x, "sample")
+  unit <- attr(x, "rows")$unit %||% "observation"
+  cat(
+    "\nComputed from ", format_count(length(sample$observations)),
+    " subsampled ", unit, "s of ", format_count(sample$n_data), ".\n\n",
+    sep = ""
+  )
+  print(round(x$estimates, digits))
+  many <- sum(x$pointwise[, "p_waic"] > 0.4)
+  if (many > 0) {
+    cat(
+      "\n", format_count(many), " of these have p_waic above 0.4: loo() is",
+      " better.\n",
+      sep = ""
+    )
+  }
+  invisible(x)
+}
+
+# Of groups it is a group that is left out.
+#' @export
+print.tall_loo <- function(x, ...) {
+  rows <- attr(x, "rows")
+  if (identical(rows$unit, "group")) {
+    cat(
+      "Of ", count_noun(rows$n_data, "group"), ", each left out whole, not of ",
+      count_noun(rows$n_row, "observation"), ".\n",
+      sep = ""
+    )
+  }
+  NextMethod()
 }
 
 # Those of an earlier loo(); others would be fetched by a pass for each.

@@ -27,7 +27,8 @@
 #' importance weights are made by [loo::psis()] from the log likelihood of the
 #' observations shown.
 #'
-#' @return A ggplot object.
+#' @return A ggplot object. Where it shows a subset of the observations its
+#' caption says how many of how many.
 #' @section Conditions: `tall_error_stale` if the fit did not keep its data;
 #' `tall_error_input` for an unknown type.
 #' @examplesIf requireNamespace("bayesplot", quietly = TRUE)
@@ -93,7 +94,19 @@ pp_check.tall_regression <- function(
     weights <- loo_arguments(object, plot, rows, draws, more)
     more[names(weights)] <- weights
   }
-  call_bayesplot(plot, name, first, more)
+  picture <- call_bayesplot(plot, name, first, more)
+  tell_shown(picture, length(chosen), n)
+}
+
+# The picture, with what part of the data it shows.
+tell_shown <- function(picture, n_shown, n) {
+  if (n_shown == n || !inherits(picture, "ggplot")) {
+    return(picture)
+  }
+  shown <- paste0(
+    format_count(n_shown), " of ", count_noun(n, "observation"), " shown"
+  )
+  picture + ggplot2::labs(caption = shown)
 }
 
 # `group` and `x` of some types, a value for each observation or the name of a

@@ -26,8 +26,10 @@ print.tall_fit <- function(
   print_estimates(x, shown, digits, is_chosen = !is.null(chosen))
   print_more(nrow(table) - length(at))
   agreement <- agreement_table(x)
-  print_footer(x, brief = TRUE, agreement)
-  print_agreement_note(agreement, n_alive(x), x)
+  cat_within_width({
+    print_footer(x, brief = TRUE, agreement)
+    print_agreement_note(agreement, n_alive(x), x)
+  })
   invisible(x)
 }
 
@@ -66,9 +68,30 @@ print_more <- function(n) {
   }
 }
 
+# A line of the header, or as many as the console's width takes.
+cat_field <- function(label, text) {
+  indent <- strrep(" ", nchar(label))
+  lines <- strwrap(text, getOption("width") - nchar(label) + 1)
+  cat(paste0(c(label, rep(indent, length(lines) - 1)), lines, "\n"), sep = "")
+}
+
+# What `code` prints, its lines no longer than the console's width.
+cat_within_width <- function(code) {
+  lines <- utils::capture.output(code)
+  width <- getOption("width")
+  for (line in lines) {
+    if (nchar(line, "width") > width) {
+      indent <- nchar(sub("[^ ].*$", "", line))
+      line <- strwrap(line, width + 1, indent = indent, exdent = 2)
+    }
+    cat(line, sep = "\n")
+    cat("\n")
+  }
+}
+
 print_header <- function(fit, n_draws) {
   if (!is.null(fit$formula)) {
-    cat("Formula: ", deparse1(fit$formula), "\n", sep = "")
+    cat_field("Formula: ", deparse1(fit$formula))
   }
   if (!is.null(fit$family)) {
     cat("Family:  ", fit$family$name, " (", fit$family$link, ")\n", sep = "")
@@ -103,9 +126,9 @@ print_header <- function(fit, n_draws) {
       sep = ""
     )
   }
-  cat("Sampler: ", sampler_text(fit), "\n", sep = "")
+  cat_field("Sampler: ", sampler_text(fit))
   if (!is.null(fit$plan)) {
-    cat("Plan:    ", fit$plan, "\n", sep = "")
+    cat_field("Plan:    ", fit$plan)
   }
   cat("\n")
 }

@@ -160,6 +160,7 @@ build_model.tall_blueprint_classes <- function(blueprint, rows) {
     variable_of = names$of,
     n_coef = ncol(x),
     columns = columns,
+    center = as.double(center),
     method = method,
     response_levels = levels,
     prior = spread,

@@ -131,9 +131,15 @@ as_group <- function(group, arg) {
   group
 }
 
-# in each dimension, and what the recipe takes where these will not do
+# in each dimension, and what the recipe takes where these will not do; of
+# several effects, whose nodes are many, it begins with fewer
 usual_nodes <- 9
 more_nodes <- c(15, 25, 41, 101, 201, 401)
+few_nodes <- 5
+
+first_nodes <- function(q) {
+  if (q > 1) few_nodes else usual_nodes
+}
 
 # `x` of the rows is what look_at_rows() found; `groups`, list(group, name,
 # correlated).
@@ -169,12 +175,13 @@ build_model.tall_blueprint_groups <- function(blueprint, rows) {
   )
   sizes <- as.double(tabulate(terms$group, nlevels(terms$group)))
   n_node <- if (is_exact) 3 else nodes %||% usual_nodes
+  span <- effects_span(x, terms)
   new_model(
     "groups",
     c(covariance, list(
-      rows = put_rows(x, sizes, read$rows, terms$group, is_exact),
+      rows = put_rows(x, sizes, read$rows, terms$group, entry),
       z = as.double(effect_columns(x) - 1),
-      span = effects_span(x, terms),
+      span = span,
       n_coef = as.double(ncol(x)),
       correlated = as.double(terms$correlated),
       nodes = as.double(quadrature(n_node)),
@@ -205,6 +212,7 @@ build_model.tall_blueprint_groups <- function(blueprint, rows) {
     n_coef = ncol(x),
     n_lambda = n_lambda,
     n_rows = nrow(x),
+    span = span,
     groups = list(
       name = terms$name,
       levels = levels(terms$group),
@@ -263,8 +271,9 @@ effect_columns <- function(x) {
 
 # Rows as the core takes them, those of a group after each other: a pointer, for
 # the parameter "rows". sizes: rows of each group; rows: list(y, weights,
-# offset).
-put_rows <- function(x, sizes, rows, group, folds) {
+# offset). entry: of the response. Rows of several effects that say the same are
+# merged, since each is looked at at many nodes.
+put_rows <- function(x, sizes, rows, group, entry) {
   own <- which(is.na(x$same))
   if (nrow(x) > 1e6) {
     gc() # what was made on the way here, before there is more
@@ -277,7 +286,7 @@ put_rows <- function(x, sizes, rows, group, folds) {
     as.double(NCOL(rows$y)),
     !is.null(rows$weights),
     !is.null(rows$offset),
-    folds
+    entry$is_quadratic
   )
   if (is.integer(out)) {
     abort_status(out)
@@ -302,6 +311,9 @@ put_rows <- function(x, sizes, rows, group, folds) {
     )
     abort_status(status)
   })
+  if (length(x$effects) > 1) {
+    abort_status(.Call(ffi_groups_merge, out, isTRUE(entry$has_trials)))
+  }
   out
 }
 
@@ -424,6 +436,11 @@ set_nodes <- function(model, n) {
 # Are effects integrated out by nodes, which leave an error?
 model_has_nodes <- function(model) {
   model$traits$is_grouped && !model$is_exact
+}
+
+# Rows that the core has after those that say the same were merged.
+merged_rows <- function(model) {
+  .Call(ffi_groups_n_row, model$pointer)
 }
 
 get_nodes <- function(model) {

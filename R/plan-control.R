@@ -101,6 +101,17 @@ check_recorded <- function(variables, model, keep) {
 
 # The sampler that a user gave.
 check_sampler <- function(kernel, gradient, subsample, schedule) {
+  if (inherits(kernel, "tall_tune")) {
+    # what sg_tune() found, but for what is given beside it
+    tuned <- kernel
+    kernel <- tuned$kernel
+    gradient <- gradient %||% tuned$gradient
+    subsample <- subsample %||% tuned$subsample
+    check_spec(schedule, "tall_schedule", "schedule_*()", arg = "schedule")
+    if (schedule_is_constant(schedule)) {
+      schedule <- tuned$schedule
+    }
+  }
   check_spec(
     kernel,
     "tall_kernel",

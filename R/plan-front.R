@@ -55,7 +55,7 @@ tell_slow_front <- function(plan, control) {
     return(invisible())
   }
   if (plan$model$traits$is_grouped) {
-    tell_slow_groups(full_seconds(plan, control), control, given = TRUE)
+    tell_slow_groups(plan, control, given = TRUE)
   } else {
     tell_slow(plan, control, given = TRUE)
   }

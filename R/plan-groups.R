@@ -17,8 +17,13 @@ groups_settings <- list(
   least = 0.5,              # log density lost, of what a normal one loses
   most = 2,
   seconds = 300,            # of exact steps, where others may do
-  cheap = 5,                # of those of several effects, which take up to so
-  most_times = 6            # many times the usual steps an iteration meanwhile
+  several = 120,            # of exact steps of several effects, which are taken
+                            # even where others would do
+  cheap = 5,                # of these steps, which are up to so many times the
+  most_times = 6,           # usual ones an iteration meanwhile,
+  told_seconds = 60,        # what takes longer is told before it starts
+  dear = 60,                # and fewer where they take longer, but
+  least_steps = 3           # as many at least
 )
 
 plan_groups <- function(model, control, in_place) {
@@ -37,17 +42,21 @@ plan_groups <- function(model, control, in_place) {
   far <- if (model$n_data > groups_settings$few) {
     far_reason_of(white, cubic, ledger)
   }
-  exact <- more_steps(recipe_mala(white, mode, recipe, ledger), control)
+  exact <- suit_steps(recipe_mala(white, mode, recipe, ledger), control)
   seconds <- full_seconds(exact, control)
   is_slow <- seconds > groups_settings$seconds
-  plan <- if (is.null(must) && (is.null(far) || is_slow)) {
+  tails <- if (is.null(far) && has_long_tails(model, seconds)) {
+    "the tails of correlations are long"
+  }
+  plan <- if (is.null(must %||% tails) && (is.null(far) || is_slow)) {
     plan_order(white, mode, recipe, control, ledger, cubic)
   }
   if (is.null(plan)) {
     plan <- exact
-    why <- must %||% far %||% "Langevin steps on a few groups would not be safe"
+    why <- must %||% far %||% tails %||%
+      "Langevin steps on a few groups would not be safe"
     plan$why <- paste0(full_steps(model), " on all groups, since ", why)
-    tell_slow_groups(seconds, control)
+    tell_slow_groups(plan, control)
     return(plan)
   }
   n <- plan$recipe$size + length(plan$recipe$always)
@@ -64,17 +73,27 @@ plan_groups <- function(model, control, in_place) {
   plan
 }
 
+# Langevin steps may be thrown out far from the mode, where correlations near 1
+# are: not seen there by steps of 3 sds, and not worth it where exact steps take
+# no time.
+has_long_tails <- function(model, seconds) {
+  length(model$groups$effects) > 1 && seconds <= groups_settings$several
+}
+
 # Correlations of effects are known by groups, of which there are few, so that
 # their posterior has long tails: more steps from one draw to the next, where
-# these cost next to nothing.
-more_steps <- function(plan, control) {
+# these cost next to nothing. Where they cost much, draws need not be
+# independent.
+suit_steps <- function(plan, control) {
   s <- groups_settings
-  if (length(plan$model$groups$effects) > 1) {
-    # normal groups take an eighth of what is reckoned at most
-    seconds <- full_seconds(plan, control) / if (plan$model$is_exact) 8 else 1
-    times <- floor(s$cheap / seconds)
-    plan$steps <- plan$steps * max(1, min(times, s$most_times))
+  if (length(plan$model$groups$effects) == 1) {
+    return(plan)
   }
+  # normal groups take an eighth of what is reckoned at most
+  seconds <- full_seconds(plan, control) / if (plan$model$is_exact) 8 else 1
+  times <- max(1, min(floor(s$cheap / seconds), s$most_times))
+  fewer <- floor(plan$steps * min(1, s$dear / seconds))
+  plan$steps <- max(plan$steps * times * (times > 1), fewer, s$least_steps)
   plan
 }
 
@@ -85,25 +104,44 @@ full_steps <- function(model) {
 
 # Seconds of a run with all groups in every step, by count.
 full_seconds <- function(plan, control) {
+  n_step <- control$warmup + (control$iter - control$warmup) * plan$steps
+  control$chains * n_step * pass_seconds(plan)
+}
+
+pass_seconds <- function(plan) {
   model <- plan$model
   nodes <- if (model$is_exact) 3 else plan$recipe$nodes
   each <- nodes^length(model$groups$effects) + 4
-  pass <- 4e-6 * model$n_data + 1e-8 * each * model$n_rows
-  n_step <- control$warmup + (control$iter - control$warmup) * plan$steps
-  control$chains * n_step * pass
+  4e-6 * model$n_data + 1e-8 * each * merged_rows(model)
 }
 
-# given: was the kernel?
-tell_slow_groups <- function(seconds, control, most = 20, given = FALSE) {
-  if (seconds > most) {
-    faster <- if (given) "; a run without a {.arg kernel} mostly is"
-    cli::cli_inform(c(
-      i = paste0(
-        "This will take about {format_seconds(seconds)} of one core: each step
-         looks at all groups. A smaller {.arg iter} is faster", faster, "."
-      )
-    ))
+# Before it starts, whatever `refresh` is. given: was the kernel?
+tell_slow_groups <- function(plan, control, given = FALSE) {
+  seconds <- full_seconds(plan, control)
+  if (seconds <= groups_settings$told_seconds) {
+    return(invisible())
   }
+  groups <- plan$model$groups
+  q <- length(groups$effects)
+  chains <- control$chains
+  helps <- c(
+    if (control$cores < chains) paste0("more `cores`, up to ", chains),
+    "a smaller `iter`",
+    if (q > 1) paste0("fewer effects, as `(1 | ", groups$name, ")`"),
+    if (given) "mostly a run without a `kernel`"
+  )
+  helps <- cli::format_inline("{.or {helps}}")
+  cli::cli_inform(c(
+    "This will take about {format_seconds(seconds)} of one core.",
+    i = "Each step looks at all {count_noun(plan$model$n_data, 'group')}
+         {if (model_has_nodes(plan$model)) nodes_text(plan$model)}. Faster:
+         {escape_cli(helps)}."
+  ))
+}
+
+nodes_text <- function(model) {
+  n <- get_nodes(model)^length(model$groups$effects)
+  paste("at", count_noun(n, "node"), "each")
 }
 
 # The reason to look at all groups in every step, whatever it takes; NULL where
@@ -226,8 +264,9 @@ allowed_nodes <- function(model) {
     return(if (model$is_exact) 3 else model$nodes)
   }
   s <- groups_settings
-  nodes <- c(usual_nodes, more_nodes)
-  nodes[nodes^length(model$groups$effects) <= s$most_points]
+  q <- length(model$groups$effects)
+  nodes <- unique(c(first_nodes(q), usual_nodes, more_nodes))
+  nodes[nodes^q <= s$most_points]
 }
 
 # The mode, and those of the allowed nodes that may do. Where sds are large few

@@ -218,7 +218,8 @@ recipe_again <- function(plan, segment, control) {
   recipe$far <- model$variables
   exact <- !model_info(model)$has_weights
   again <- if (exact) {
-    recipe_mala(model, plan$mode, recipe, plan$ledger)
+    slow <- recipe_mala(model, plan$mode, recipe, plan$ledger)
+    if (model$traits$is_grouped) suit_steps(slow, control) else slow
   } else {
     model$traits$is_far_from_normal <- TRUE
     barker <-
@@ -227,6 +228,9 @@ recipe_again <- function(plan, segment, control) {
     barker
   }
   warn_thrown(thrown, exact, exact_remedy(model, control$front))
+  if (exact && model$traits$is_grouped) {
+    tell_slow_groups(again, control)
+  }
   again
 }
 

@@ -9,8 +9,10 @@
 #'
 #' @param model (`tall_model`) The model, from [model_glm()] or another
 #'   `model_*()`.
-#' @param kernel (`tall_kernel` or `NULL`) How chains move: [kernel_sgld()],
-#'   [kernel_sgbd()], [kernel_mala()] and others. It runs exactly as given, in
+#' @param kernel (`tall_kernel`, what [sg_tune()] returned, or `NULL`) How chains
+#'   move: [kernel_sgld()], [kernel_sgbd()], [kernel_mala()] and others. What was
+#'   tuned brings its gradient, subsample and schedule, where these are not
+#'   given. A kernel runs exactly as given, in
 #'   the model's own coordinates (in regressions' front ends, Metropolis kernels
 #'   in whitened ones: see *Kernels of front ends* of [kernel_mala()]). `NULL`:
 #'   the recipe.

@@ -137,7 +137,8 @@ warn_quadrature <- function(fit, model) {
 # Runs on one model begin alike, whatever nodes another has left it.
 begin_nodes <- function(model) {
   if (model_has_nodes(model)) {
-    nodes <- model$nodes %||% usual_nodes
+    nodes <- model$nodes %||%
+      first_nodes(length(model$groups$effects))
     if (get_nodes(model) != nodes) {
       set_nodes(model, nodes)
       forget_mode(model)

@@ -115,7 +115,7 @@ print.tall_tune <- function(x, ...) {
     )
   })
   print(do.call(rbind, shown), row.names = FALSE, digits = 3)
-  cat("\n", paste0(tune_notes(x), "\n"), sep = "")
+  cat_within_width(cat("\n", paste0(tune_notes(x), "\n"), sep = ""))
   invisible(x)
 }
 
@@ -146,7 +146,24 @@ tune_notes <- function(x) {
         ", which is left out."
       )
     },
+    one_rung_note(x),
     edge_notes(x)
+  )
+}
+
+# A race of one rung drops nothing on its way.
+one_rung_note <- function(x) {
+  if (max(x$rungs$rung) > 1 || !is.null(x$interrupted)) {
+    return(NULL)
+  }
+  paste0(
+    "The budget bought one rung only, of ",
+    count_noun(nrow(x$arms), "arm"),
+    ": each was scored once, after ",
+    format_count(max(x$arms$iterations)),
+    " iterations at most. More than one takes ",
+    format_count(ceiling(x$eta^2 - 1e-9)),
+    " arms; a larger `budget` makes longer runs."
   )
 }
 
@@ -194,7 +211,7 @@ print.summary.tall_tune <- function(x, ...) {
   if (nrow(shown) > 30) {
     cat("# ... with ", nrow(shown) - 30, " more\n", sep = "")
   }
-  cat("\n", paste0(tune_notes(x), "\n"), sep = "")
+  cat_within_width(cat("\n", paste0(tune_notes(x), "\n"), sep = ""))
   invisible(x)
 }
 

@@ -47,7 +47,8 @@
 #' the budget, in equal shares of its arms; then the \eqn{\lfloor A_r / \eta
 #' \rfloor}{floor(A_r / eta)} best of its \eqn{A_r} arms, at least one, enter
 #' the next, where each goes on from where it stopped. After the last rung the
-#' best arm is chosen. An arm is scored by draws of the current rung only, so
+#' best arm is chosen. With fewer than \eqn{\eta^2}{eta^2} arms there is one
+#' rung alone, each arm is scored once, and `print()` says so. An arm is scored by draws of the current rung only, so
 #' that the way from the starting point counts less and less. All arms start at
 #' the same points and use the same random numbers.
 #'
@@ -67,8 +68,8 @@
 #'
 #' @inheritSection ksd What it is blind to
 #' @return An object of class `tall_tune`, a list with
-#' * `kernel`, `gradient`, `subsample`, `schedule`: the best arm, ready for
-#'   [sg_sample()];
+#' * `kernel`, `gradient`, `subsample`, `schedule`: the best arm;
+#'   `sg_sample(model, tuned)` takes all of them;
 #' * `best`: its row of the grid;
 #' * `rungs`: a data frame with a row for each rung and arm in it: `rung`,
 #'   `arm`, the columns of the grid, and, since the start of the arm,
@@ -103,7 +104,7 @@
 #'   seed = 1
 #' )
 #' tuned
-#' fit <- sg_sample(model, tuned$kernel, subsample = tuned$subsample, seed = 2)
+#' fit <- sg_sample(model, tuned, seed = 2)
 #' @export
 sg_tune <- function(
   model,

@@ -33,8 +33,10 @@ SEXP ffi_gradient_info(SEXP);
 SEXP ffi_groups_add(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_groups_draws(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_groups_look(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_groups_merge(SEXP, SEXP);
 SEXP ffi_groups_moments(SEXP, SEXP, SEXP);
 SEXP ffi_groups_n_node(SEXP);
+SEXP ffi_groups_n_row(SEXP);
 SEXP ffi_groups_nodes(SEXP, SEXP);
 SEXP ffi_groups_rows(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_hash(SEXP);
@@ -132,8 +134,10 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_groups_add, 9),
                                          DOOR(ffi_groups_draws, 5),
                                          DOOR(ffi_groups_look, 6),
+                                         DOOR(ffi_groups_merge, 2),
                                          DOOR(ffi_groups_moments, 3),
                                          DOOR(ffi_groups_n_node, 1),
+                                         DOOR(ffi_groups_n_row, 1),
                                          DOOR(ffi_groups_nodes, 2),
                                          DOOR(ffi_groups_rows, 7),
                                          DOOR(ffi_hash, 1),

@@ -3,6 +3,7 @@
 #include "ffi/model.h"
 
 #include "models/groups-effects.h"
+#include "models/groups-merge.h"
 #include "models/groups-rows.h"
 
 #include <R_ext/Utils.h>
@@ -168,11 +169,27 @@ SEXP ffi_groups_add(SEXP rows,
   return ffi_status(status);
 }
 
+/* Once all rows are there: see groups_rows_merge(). The status as an integer.
+ */
+SEXP ffi_groups_merge(SEXP rows, SEXP pools) {
+  struct groups_rows* p = ffi_pointer(rows, "tall_group_rows", "rows");
+  const bool is_pooled = ffi_as_flag(pools, "pools");
+  if (p->v_there != NULL || (is_pooled && p->n_y != 1)) {
+    ffi_fault("rows");
+  }
+  return ffi_status(groups_rows_merge(p, is_pooled));
+}
+
 /* nodes: K x 2, see groups_set_nodes(). The status as an integer. */
 SEXP ffi_groups_nodes(SEXP model, SEXP nodes) {
   struct tb_model* p_model = groups_of(model);
   const size_t n_node = ffi_columns(nodes, 2, "nodes");
   return ffi_status(groups_set_nodes(p_model, REAL(nodes), n_node));
+}
+
+/* rows that the core has, of those that came */
+SEXP ffi_groups_n_row(SEXP model) {
+  return Rf_ScalarReal((double)groups_n_row(groups_of(model)));
 }
 
 /* nodes in each dimension */

@@ -21,6 +21,11 @@ size_t groups_n_effect(const struct tb_model* p_model) {
   return p->n_effect;
 }
 
+size_t groups_n_row(const struct tb_model* p_model) {
+  const struct groups* p = p_model->p_self;
+  return p->n_row;
+}
+
 size_t groups_n_node(const struct tb_model* p_model) {
   const struct groups* p = p_model->p_self;
   return p->n_node;

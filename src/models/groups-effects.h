@@ -8,6 +8,9 @@
 size_t groups_n_effect(const struct tb_model* p_model);
 size_t groups_n_node(const struct tb_model* p_model);
 
+/* rows that are kept, of those that came */
+size_t groups_n_row(const struct tb_model* p_model);
+
 /* Means of u (q x n_group) and of u u^T (q x q x n_group) given the rows, from
  * group `first` on, averaged over n_point columns of v_theta. SET. */
 enum tb_status groups_effect_moments(const struct tb_model* p_model,

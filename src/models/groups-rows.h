@@ -15,7 +15,8 @@ struct tb_shelf;
  *   v_first     n_group + 1  here: where groups begin in the store
  *   v_there     n_group      here: rows of a group that came
  *   v_number    n_row x k    here: v_y of n_y columns, v_weight, v_offset
- *   v_constant  n_group      here: of the log density, where rows are folded
+ *   v_constant  n_group      here: of the log density, where rows are folded or
+ *                            pooled
  *   v_spare     n_group      here: rows that the fold spares
  *   v_row       n_padded     here: scratch, as v_T, n_wide x n_wide by rows
  *

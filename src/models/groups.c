@@ -298,7 +298,9 @@ static uint64_t fingerprint(const struct tb_model* p_model,
   }
   const size_t n_spare = p->v_spare == NULL ? 0 : p_model->n_data;
   hash = tb_hash_doubles(hash, p->v_spare, n_spare);
-  hash = tb_hash_doubles(hash, p->v_constant, n_spare);
+  hash = tb_hash_doubles(hash,
+                         p->v_constant,
+                         p->v_constant == NULL ? 0 : p_model->n_data);
   hash = tb_hash_word(hash, p->v_offset != NULL);
   return tb_hash_doubles(hash, p->v_number, p->n_byte / sizeof(double));
 }

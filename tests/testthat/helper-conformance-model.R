@@ -928,6 +928,91 @@ law_recorded_values <- function(entry, fit, theta) {
   }
 }
 
+# log_prob() and grad_log_prob() are the formula and its derivatives, in the
+# parameters and in the variables, whose density has another volume.
+law_log_prob <- function(entry) {
+  model <- entry$model
+  theta <- t(matrix(replicate(2, entry$point()), model$n_dim))
+  given <- t(model_evaluate(model, t(theta))$gradient)
+  gradient <- grad_log_prob(model, theta)
+  expect_identical(unname(gradient), given)
+  expect_identical(colnames(gradient), model$coordinates)
+  if (!model_info(model)$has_density) {
+    expect_error(log_prob(model, theta), class = "tall_error_unsupported")
+    testthat::skip(paste(entry$name, "has no log density"))
+  }
+  density <- log_prob(model, theta)
+  formula <- apply(theta, 1, function(at) {
+    sum(entry$log_lik(at)) + entry$log_prior(at)
+  })
+  tolerance <- max(1e-10, entry$rounding)
+  expect_close(diff(density), diff(formula), "log_prob()", tolerance)
+  f <- function(at) log_prob(model, at)
+  expect_derivative(
+    gradient[1, ],
+    central_difference(f, theta[1, ]),
+    abs(density[[1]]) + max(abs(gradient[1, ])),
+    "grad_log_prob()"
+  )
+  law_log_prob_variables(entry, theta, density)
+}
+
+law_log_prob_variables <- function(entry, theta, density) {
+  model <- entry$model
+  natural <- entry$natural %||% natural_by_name(model)
+  v <- t(matrix(apply(theta, 1, natural), ncol = 2))
+  map <- tryCatch(model_map(model), tall_error_unsupported = identity)
+  if (inherits(map, "error")) {
+    expect_error(
+      log_prob(model, v, unconstrained = FALSE),
+      class = "tall_error_unsupported"
+    )
+    return(invisible())
+  }
+  there <- log_prob(model, v, unconstrained = FALSE)
+  expect_close(
+    log_prob(model, v, unconstrained = FALSE, jacobian = TRUE),
+    density,
+    "density of parameters at variables"
+  )
+  expect_close(
+    log_prob(model, theta, jacobian = FALSE),
+    there,
+    "density of variables at parameters"
+  )
+  # of a simplex all but the last
+  last <- cumsum(lengths(model$init))[model$kind == "simplex"]
+  free <- setdiff(seq_len(ncol(v)), last)
+  volume <- apply(theta, 1, function(at) {
+    slopes <- central_difference(function(at) natural(at)[free], at)
+    log(abs(det(matrix(slopes, length(free)))))
+  })
+  expect_derivative(
+    density - there,
+    volume,
+    length(free) * (1 + max(abs(volume), abs(v), 1 / abs(v[v != 0]))),
+    "Jacobian"
+  )
+  if (is.null(map$pull)) {
+    expect_error(
+      grad_log_prob(model, v, unconstrained = FALSE),
+      class = "tall_error_unsupported"
+    )
+    return(invisible())
+  }
+  gradient <- grad_log_prob(model, v, unconstrained = FALSE)
+  expect_identical(colnames(gradient), model$variables)
+  # a difference in units of variables that may be small
+  f <- function(at) log_prob(model, at, unconstrained = FALSE)
+  size <- pmin(1, abs(v[1, ]) + (v[1, ] == 0))
+  expect_derivative(
+    gradient[1, ] * size,
+    central_difference(function(at) f(at * size), v[1, ] / size),
+    abs(there[[1]]) + max(abs(gradient[1, ] * size)),
+    "grad_log_prob() in variables"
+  )
+}
+
 # Variables have the names of their coordinates, or those of their logarithms.
 natural_by_name <- function(model) {
   is_log <- model$coordinates == paste0("log_", model$variables)

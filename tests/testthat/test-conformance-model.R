@@ -20,6 +20,10 @@ for (label in names(models)) {
     law_curvature(entry)
   })
 
+  test_that(says("log_prob() is the formula in either coordinates"), {
+    law_log_prob(entry)
+  })
+
   test_that(says("data and prior sum to the log density of the formula"), {
     law_density(entry)
   })
