@@ -84,8 +84,7 @@ cat_within_width <- function(code) {
       indent <- nchar(sub("[^ ].*$", "", line))
       line <- strwrap(line, width + 1, indent = indent, exdent = 2)
     }
-    cat(line, sep = "\n")
-    cat("\n")
+    cat(paste0(line, "\n"), sep = "")
   }
 }
 

@@ -124,7 +124,7 @@ grad_log_prob.tall_model <- function(
   check_model(model)
   points <- given_points(model, theta, unconstrained, jacobian)
   if (!unconstrained && is.null(points$map$pull)) {
-    abort_no_gradient(model)
+    abort_without_gradient(model)
   }
   out <- evaluate_points(model, points)$gradient
   out <- matrix(out, model$n_dim)
@@ -276,7 +276,7 @@ abort_no_log_prob <- function(model) {
   )
 }
 
-abort_no_gradient <- function(model) {
+abort_without_gradient <- function(model) {
   abort_tall(
     "unsupported",
     c(

@@ -105,10 +105,10 @@ full_steps <- function(model) {
 # Seconds of a run with all groups in every step, by count.
 full_seconds <- function(plan, control) {
   n_step <- control$warmup + (control$iter - control$warmup) * plan$steps
-  control$chains * n_step * pass_seconds(plan)
+  control$chains * n_step * group_pass_seconds(plan)
 }
 
-pass_seconds <- function(plan) {
+group_pass_seconds <- function(plan) {
   model <- plan$model
   nodes <- if (model$is_exact) 3 else plan$recipe$nodes
   each <- nodes^length(model$groups$effects) + 4
