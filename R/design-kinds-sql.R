@@ -135,10 +135,14 @@ ranges_query <- function(table, s) {
     "CASE WHEN ABS(", quoted, ") < ", of[[3]], " THEN ", off,
     " WHEN ", quoted, " IS NULL THEN ", of[[1]], " ELSE ", of[[2]], " END"
   )
-  aggregates <- c(
-    stats::setNames(paste0("MIN(", quoted, ")"), sprintf("low%d", seq_along(at))),
-    stats::setNames(paste0("MAX(", quoted, ")"), sprintf("high%d", seq_along(at))),
-    stats::setNames(paste0("MAX(", off, ")"), sprintf("off%d", seq_along(at)))
+  k <- seq_along(at)
+  aggregates <- stats::setNames(
+    c(
+      paste0("MIN(", quoted, ")"),
+      paste0("MAX(", quoted, ")"),
+      paste0("MAX(", off, ")")
+    ),
+    c(sprintf("low%d", k), sprintf("high%d", k), sprintf("off%d", k))
   )
   if (length(at) == 0) {
     aggregates <- c(n = "COUNT(*)")

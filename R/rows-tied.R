@@ -115,8 +115,8 @@ tie_pilot <- function(of, stands, look) {
 }
 
 # The pilot's rows, each of which counts for as many as it stands for
-# (`stands`); tied, and `is_alike` says so, where all rows are to be. is_every: they are all
-# that there are.
+# (`stands`); tied, and `is_alike` says so, where all rows are to be.
+# is_every: they are all that there are.
 rows_of_pilot <- function(reading) {
   pilot <- reading$parts
   stands <- reading$pilot$stands

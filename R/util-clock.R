@@ -18,6 +18,7 @@ clock_since <- function(began) {
 
 # A fit as its call returns it: all but its preparation was sampling.
 end_clock <- function(fit, began) {
+  force(fit) # the call is a promise
   took <- clock_since(began)
   fit$time[["sampling"]] <- took$elapsed - fit$time[["preparation"]]
   fit$cpu <- took$cpu
@@ -26,6 +27,7 @@ end_clock <- function(fit, began) {
 
 # The same where a fit goes on. NULL: an earlier version did not tell.
 add_clock <- function(fit, began) {
+  force(fit)
   took <- clock_since(began)
   fit$time[["sampling"]] <- fit$time[["sampling"]] + took$elapsed
   if (!is.null(fit$cpu)) {

@@ -21,7 +21,7 @@ test_that("fits of every way in have the time of the whole call", {
     tall_glm(x ~ y, rows, iter = 50, seed = 1),
     tall_glm.fit(x, rows$y, binomial(), iter = 50, seed = 1),
     tall_glmer(y ~ x + (1 | g), rows, binomial(), iter = 50, seed = 1),
-    tall_polr(factor(y + (x > 1)) ~ x, rows, iter = 50, seed = 1),
+    tall_polr(factor(y + (x > 1), ordered = TRUE) ~ x, rows, iter = 50, seed = 1),
     tall_nn(y ~ x, rows, hidden = 2, iter = 20, train_iter = 5, seed = 1),
     sg_sample(model_glm(x, rows$y), iter = 50, seed = 1)
   )
@@ -42,7 +42,7 @@ test_that("fits of every way in have the time of the whole call", {
 })
 
 test_that("processors stand beside the clock where a fit is printed", {
-  fit <- here_glm(mpg ~ wt, data = mtcars, iter = 50)
+  fit <- tall_glm(mpg ~ wt, mtcars, iter = 50, seed = 1, refresh = 0)
   fit$time[] <- c(2, 3)
   fit$cpu <- 1.5
   line <- "Time: 5 s (preparation 2 s), processor 1.5 s; "
