@@ -56,6 +56,9 @@ compile_order <- function(spec, context) {
         # what exact proposals are tested by, too
         factorised = if (kernel_is_factorised(context$kernel)) 1
       ),
+      surrogate_params(context$kernel, context$n_data),
+      # L of the metric, and whether its test is wanted: see plan-surrogate.R
+      spec$surrogate,
       ahead_params(spec$ahead)
     )
   )
