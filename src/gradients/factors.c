@@ -14,6 +14,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* L, and the mean L^{-1} (g_0(ref) + s G) of z */
 static enum tb_status factors_set_law(struct tb_factors* p) {
@@ -61,9 +62,89 @@ static enum tb_status factors_set_norms(struct tb_factors* p) {
   return status;
 }
 
+/* "lines" (n_dim x n_line): their curvature, and their rows. */
+static enum tb_status factors_set_lines(struct tb_factors* p,
+                                        const struct tb_param* p_lines) {
+  const struct tb_model* p_model = p->p_cv2->expansion.p_model;
+  const size_t n_dim = p_model->n_dim;
+  struct tb_surrogate* p_own = &p->surrogate;
+  struct tb_lines* p_out = &p_own->lines;
+  const size_t n_line = p_lines->n_value / n_dim;
+  const size_t n_awkward = p_own->n_awkward;
+  if (n_line == 0 || p_lines->n_value != n_line * n_dim) {
+    return TB_STATUS_argument;
+  }
+  const size_t n_number = n_line * (2 * n_dim + 1);
+  const size_t n_place = n_line + 1 + n_line * n_awkward;
+  const size_t n_work = tb_model_work_size(p_model, TB_N_AHEAD);
+  p_out->v_line = malloc(n_number * sizeof(double) + n_place * sizeof(size_t));
+  double* v_t = malloc(TB_N_AHEAD * sizeof(double));
+  void* p_scratch = calloc(1, n_work + 64);
+  if (p_out->v_line == NULL || v_t == NULL || p_scratch == NULL) {
+    free(v_t);
+    free(p_scratch);
+    return TB_STATUS_memory;
+  }
+  const struct tb_workspace work = {.p_scratch = p_scratch};
+  const struct tb_batch all = {.n_batch = n_awkward,
+                               .v_index = p_own->v_awkward,
+                               .weight = 1};
+  p_out->n_line = n_line;
+  p_out->v_bent = p_out->v_line + n_line * n_dim;
+  p_out->v_bend = p_out->v_bent + n_line * n_dim;
+  p_out->v_first = (size_t*)(void*)(p_out->v_bend + n_line);
+  p_out->v_row = p_out->v_first + n_line + 1;
+  memcpy(p_out->v_line, p_lines->v_value, n_line * n_dim * sizeof(double));
+  p_out->v_first[0] = 0;
+  for (size_t k = 0; k < n_line; ++k) {
+    const double* v_line = p_out->v_line + k * n_dim;
+    double* v_bent = p_out->v_bent + k * n_dim;
+    p_out->v_bend[k] = 0;
+    for (size_t j = 0; j < n_dim; ++j) {
+      v_bent[j] = 0;
+      for (size_t i = 0; i < n_dim; ++i) {
+        v_bent[j] += p->p_cv2->v_bend[j * n_dim + i] * v_line[i];
+      }
+      p_out->v_bend[k] += v_bent[j] * v_line[j];
+    }
+    size_t n = p_out->v_first[k];
+    for (size_t first = 0; first < n_awkward; first += TB_N_AHEAD) {
+      const struct tb_batch part = tb_batch_part(&all, first, TB_N_AHEAD);
+      p_model->type->expansion->steps(p_model, &work, v_line, &part, v_t);
+      for (size_t i = 0; i < part.n_batch; ++i) {
+        if (v_t[i] != 0) {
+          p_out->v_row[n++] = part.v_index[i];
+        }
+      }
+    }
+    p_out->v_first[k + 1] = n;
+  }
+  free(v_t);
+  free(p_scratch);
+  return TB_STATUS_ok;
+}
+
+/* "free" (n_dim x n_free) */
+static enum tb_status factors_set_free(struct tb_factors* p,
+                                       const struct tb_param* p_free) {
+  const size_t n_dim = p->p_cv2->expansion.p_model->n_dim;
+  struct tb_surrogate* p_own = &p->surrogate;
+  const size_t n_free = p_free->n_value / n_dim;
+  if (n_free == 0 || n_free > n_dim || p_free->n_value != n_free * n_dim) {
+    return TB_STATUS_argument;
+  }
+  p_own->v_free = malloc(p_free->n_value * sizeof(double));
+  if (p_own->v_free == NULL) {
+    return TB_STATUS_memory;
+  }
+  p_own->n_free = n_free;
+  memcpy(p_own->v_free, p_free->v_value, p_free->n_value * sizeof(double));
+  return TB_STATUS_ok;
+}
+
 /* "awkward" (rows that are as they are, from 0 and in order), "metric" (L of
- * its coordinates, n_dim x n_dim), "whole_prior" (0/1) and "untested" (0/1: no
- * test will be asked). */
+ * its coordinates, n_dim x n_dim), "free" and "lines" (directions of moves, in
+ * columns), "whole_prior" (0/1) and "untested" (0/1: no test will be asked). */
 static enum tb_status factors_set_surrogate(struct tb_factors* p,
                                             const struct tb_params* p_params) {
   const struct tb_model* p_model = p->p_cv2->expansion.p_model;
@@ -81,8 +162,17 @@ static enum tb_status factors_set_surrogate(struct tb_factors* p,
       return TB_STATUS_argument;
     }
   }
-  if (p_metric == NULL) {
-    return TB_STATUS_ok;
+  const struct tb_param* p_lines = tb_params_find(p_params, "lines");
+  const struct tb_param* p_free = tb_params_find(p_params, "free");
+  enum tb_status status = TB_STATUS_ok;
+  if (p_lines != NULL) {
+    status = factors_set_lines(p, p_lines);
+  }
+  if (status == TB_STATUS_ok && p_free != NULL) {
+    status = factors_set_free(p, p_free);
+  }
+  if (p_metric == NULL || status != TB_STATUS_ok) {
+    return status;
   }
   if (p_metric->n_value != p_model->n_dim * p_model->n_dim) {
     return TB_STATUS_argument;
@@ -129,6 +219,7 @@ enum tb_status tb_factors_make(const struct tb_cv2* p_cv2,
   if (status == TB_STATUS_ok) {
     struct tb_surrogate* p_own = &p->surrogate;
     p_own->law.v_mean = p->v_norm + n_norm;
+    p_own->v_slope = p_cv2->v_sum;
     p_own->n_awkward = n_awkward;
     p_own->v_awkward = (size_t*)(void*)(p_own->law.v_mean + p_model->n_dim);
     status = factors_set_law(p);
@@ -161,6 +252,8 @@ void tb_factors_destroy(struct tb_factors* p) {
   tb_drawn_destroy(p->p_drawn);
   tb_frame_destroy(&p->surrogate.law.frame);
   tb_frame_destroy(&p->surrogate.metric);
+  free(p->surrogate.v_free);
+  free(p->surrogate.lines.v_line);
   tb_big_free(p->v_norm, p->n_byte);
   free(p);
 }

@@ -72,30 +72,27 @@ static struct tb_batch awkward_rows(const struct tb_surrogate* p) {
 }
 
 /* what the report says of rows */
-static void count_rows(struct tb_chain* p_chain, const struct tb_surrogate* p) {
-  p_chain->counts.n_row += (double)p->n_awkward;
-  p_chain->counts.n_always += (double)p->n_awkward;
+static void count_rows(struct tb_chain* p_chain, size_t n) {
+  p_chain->counts.n_row += (double)n;
+  p_chain->counts.n_always += (double)n;
 }
 
-enum tb_status tb_surrogate_beyond(struct tb_chain* p_chain,
-                                   const struct tb_surrogate* p,
-                                   const double* v_theta,
-                                   double* p_log) {
+/* *p_log := -[e_0 + the sum of e_i over some rows] */
+static enum tb_status beyond_of(struct tb_chain* p_chain,
+                                const struct tb_surrogate* p,
+                                const struct tb_batch* p_rows,
+                                const double* v_theta,
+                                double* p_log) {
   const struct tb_cv2* p_cv2 = tb_cv2_of(p_chain);
   const struct tb_model* p_model = p_chain->p_target->p_model;
-  *p_log = 0;
-  if (tb_surrogate_is_normal(p)) {
-    return TB_STATUS_ok;
-  }
+  *p_log = -INFINITY;
   if (p->has_prior && is_outside(p_chain, v_theta)) {
-    *p_log = -INFINITY;
     return TB_STATUS_ok;
   }
   const struct tb_expansion_view view = look(p_chain, v_theta);
-  const struct tb_batch all = awkward_rows(p);
   double beyond = 0, left = 0;
-  for (size_t first = 0; first < all.n_batch; first += TB_N_AHEAD) {
-    const struct tb_batch part = tb_batch_part(&all, first, TB_N_AHEAD);
+  for (size_t first = 0; first < p_rows->n_batch; first += TB_N_AHEAD) {
+    const struct tb_batch part = tb_batch_part(p_rows, first, TB_N_AHEAD);
     double v_e[TB_N_AHEAD];
     p_model->type->expansion->remainders(p_model,
                                          &p_chain->work,
@@ -109,7 +106,7 @@ enum tb_status tb_surrogate_beyond(struct tb_chain* p_chain,
       beyond += v_e[k];
     }
   }
-  count_rows(p_chain, p);
+  count_rows(p_chain, p_rows->n_batch);
   if (p->has_prior) {
     const enum tb_status status =
         tb_cv2_prior_remainder(p_chain, v_theta, view.v_delta, &left);
@@ -120,6 +117,83 @@ enum tb_status tb_surrogate_beyond(struct tb_chain* p_chain,
   const double sum = p_cv2->scale * beyond + left;
   *p_log = isnan(sum) ? -INFINITY : -sum;
   return TB_STATUS_ok;
+}
+
+enum tb_status tb_surrogate_beyond(struct tb_chain* p_chain,
+                                   const struct tb_surrogate* p,
+                                   const double* v_theta,
+                                   double* p_log) {
+  const struct tb_batch all = awkward_rows(p);
+  *p_log = 0;
+  return tb_surrogate_is_normal(p)
+             ? TB_STATUS_ok
+             : beyond_of(p_chain, p, &all, v_theta, p_log);
+}
+
+enum tb_status tb_surrogate_beyond_line(struct tb_chain* p_chain,
+                                        const struct tb_surrogate* p,
+                                        size_t k,
+                                        const double* v_theta,
+                                        double* p_log) {
+  const struct tb_lines* p_lines = &p->lines;
+  const size_t first = p_lines->v_first[k];
+  const struct tb_batch some = {.n_batch = p_lines->v_first[k + 1] - first,
+                                .v_index = p_lines->v_row + first,
+                                .weight = 1};
+  return beyond_of(p_chain, p, &some, v_theta, p_log);
+}
+
+double tb_surrogate_slope(const struct tb_surrogate* p,
+                          size_t k,
+                          const double* v_theta) {
+  const size_t n_dim = p->law.frame.n_dim;
+  const double* v_bent = p->lines.v_bent + k * n_dim;
+  const double* v_line = p->lines.v_line + k * n_dim;
+  const double* v_center = p->law.frame.v_center;
+  double sum = 0;
+  for (size_t j = 0; j < n_dim; ++j) {
+    sum += v_line[j] * p->v_slope[j] - v_bent[j] * (v_theta[j] - v_center[j]);
+  }
+  return sum;
+}
+
+void tb_surrogate_move(const struct tb_surrogate* p,
+                       const double* v_from,
+                       const double* v_w,
+                       double* v_to) {
+  const size_t n_dim = p->law.frame.n_dim;
+  if (p->n_free == 0) {
+    tb_frame_map(tb_surrogate_frame(p), v_w, v_to);
+  } else {
+    memset(v_to, 0, n_dim * sizeof(double));
+    for (size_t k = 0; k < p->n_free; ++k) {
+      const double* v_column = p->v_free + k * n_dim;
+      for (size_t j = 0; j < n_dim; ++j) {
+        v_to[j] += v_column[j] * v_w[k];
+      }
+    }
+  }
+  for (size_t j = 0; j < n_dim; ++j) {
+    v_to[j] += v_from[j];
+  }
+}
+
+void tb_surrogate_pull(const struct tb_surrogate* p,
+                       const double* v_gradient,
+                       double* v_pulled) {
+  const size_t n_dim = p->law.frame.n_dim;
+  if (p->n_free == 0) {
+    tb_frame_pull_gradient(tb_surrogate_frame(p), v_gradient, v_pulled);
+    return;
+  }
+  for (size_t k = 0; k < p->n_free; ++k) {
+    const double* v_column = p->v_free + k * n_dim;
+    double sum = 0;
+    for (size_t j = 0; j < n_dim; ++j) {
+      sum += v_column[j] * v_gradient[j];
+    }
+    v_pulled[k] = sum;
+  }
 }
 
 /* v_gradient := g_0(ref) + s G - A delta, with the prior as it is: g_0(theta)
@@ -174,7 +248,7 @@ enum tb_status tb_surrogate_gradient(struct tb_chain* p_chain,
                               &part,
                               &sums);
   }
-  count_rows(p_chain, p);
+  count_rows(p_chain, p->n_awkward);
   return status == TB_STATUS_ok ? add_quadratic(p_chain, p, &view, v_gradient)
                                 : status;
 }

@@ -33,14 +33,57 @@ struct tb_law {
   double* v_mean; /* n_dim */
 };
 
+/* Directions u along which it is far from normal, and what is known of each:
+ * log pi^ along u has the curvature u^T A u but for the prior and those rows of
+ * S that u moves. */
+struct tb_lines {
+  size_t n_line;
+  double* v_line;  /* n_dim x n_line: u */
+  double* v_bent;  /* n_dim x n_line: A u */
+  double* v_bend;  /* n_line: u^T A u */
+  size_t* v_first; /* n_line + 1: where the rows of each begin in v_row */
+  size_t* v_row;
+};
+
 struct tb_surrogate {
   struct tb_law law;
+  const double* v_slope;  /* n_dim: d log of the law at its frame's center */
   struct tb_frame metric; /* coordinates in which it is about round; of zeros:
                              those of the law */
+  size_t n_free;          /* of the moves below; 0: all of the metric's */
+  double* v_free;         /* n_dim x n_free: D */
+  struct tb_lines lines;
   size_t n_awkward;
   size_t* v_awkward; /* S, in order */
   bool has_prior;    /* e_0: the test does not look at the prior */
 };
+
+/* Moves theta + D w, with w of about unit scale: n numbers w; D is that of the
+ * metric, or a part of the coordinates, given the others. */
+static inline size_t tb_surrogate_n_free(const struct tb_surrogate* p) {
+  return p->n_free > 0 ? p->n_free : p->law.frame.n_dim;
+}
+/* v_to := v_from + D w */
+void tb_surrogate_move(const struct tb_surrogate* p_surrogate,
+                       const double* v_from,
+                       const double* v_w,
+                       double* v_to);
+/* v_pulled := D^T g */
+void tb_surrogate_pull(const struct tb_surrogate* p_surrogate,
+                       const double* v_gradient,
+                       double* v_pulled);
+
+/* d log of the law along line k at theta */
+double tb_surrogate_slope(const struct tb_surrogate* p_surrogate,
+                          size_t k,
+                          const double* v_theta);
+/* As tb_surrogate_beyond() below, of the prior and those rows of S alone that
+ * line k moves. */
+enum tb_status tb_surrogate_beyond_line(struct tb_chain* p_chain,
+                                        const struct tb_surrogate* p_surrogate,
+                                        size_t k,
+                                        const double* v_theta,
+                                        double* p_log);
 
 /* Is it the law? */
 static inline bool tb_surrogate_is_normal(const struct tb_surrogate* p) {

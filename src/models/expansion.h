@@ -64,6 +64,13 @@ struct tb_model_expansion {
                      double* v_e_from,
                      double* v_e_to);
 
+  /* t_i = x_i^T delta of each row of the batch into v_t */
+  void (*steps)(const struct tb_model* p_model,
+                const struct tb_workspace* p_work,
+                const double* v_delta,
+                const struct tb_batch* p_batch,
+                double* v_t);
+
   /* Have the rows fetched that remainders() will be asked for. */
   void (*prefetch)(const struct tb_model* p_model,
                    const void* v_record,

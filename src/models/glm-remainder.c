@@ -70,6 +70,21 @@ void glm_remainders(const struct tb_model* p_model,
   }
 }
 
+void glm_steps(const struct tb_model* p_model,
+               const struct tb_workspace* p_work,
+               const double* v_delta,
+               const struct tb_batch* p_batch,
+               double* v_t) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
+  glm_pad(scratch.v_theta, v_delta, p_glm->n_coef, p_store->n_padded);
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    const struct tb_rows rows = tb_batch_block(p_batch, b);
+    p_store->type->dot(p_store, &rows, scratch.v_theta, v_t + b);
+  }
+}
+
 static enum tb_status sparse_norms(const struct tb_model* p_model,
                                    const double* v_chol,
                                    const struct tb_batch* p_batch,

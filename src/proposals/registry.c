@@ -4,7 +4,8 @@
 #define MEMBERS                                                                \
   MEMBER(independent)                                                          \
   MEMBER(autoregressive)                                                       \
-  MEMBER(hmc)
+  MEMBER(hmc)                                                                  \
+  MEMBER(slice)
 
 #define MEMBER(name) extern const struct tb_proposal_type tb_proposal_##name;
 MEMBERS

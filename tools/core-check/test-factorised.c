@@ -101,6 +101,7 @@ struct setting {
   size_t n_awkward;
   const double* v_awkward; /* from 0 */
   const double* v_metric;  /* n_dim x n_dim; NULL: none */
+  const double* v_line;    /* of one; NULL: none */
   size_t n_proposal;
   const double* v_proposal; /* places */
   const double* v_option;   /* two of each */
@@ -136,14 +137,18 @@ static struct tb_run* run_with(struct fixture* p,
        NULL,
        p_setting->n_awkward,
        p_setting->n_awkward},
-      {"metric", p_setting->v_metric, NULL, n_dim * n_dim, n_dim}};
+      {"lines", p_setting->v_line, NULL, n_dim, n_dim},
+      {"metric", p_setting->v_metric, NULL, n_dim * n_dim, n_dim},
+      {"free", p_setting->v_metric, NULL, n_dim * n_dim, n_dim}};
   const struct tb_param v_kernel[] = {
       {"proposals", p_setting->v_proposal, NULL, n, n},
       {"shares", v_share, NULL, n, n},
       {"options", p_setting->v_option, NULL, 2 * n, 2 * n},
       {"inner", &p_setting->n_inner, NULL, 1, 1}};
   const struct tb_params estimator = {v_estimator,
-                                      p_setting->v_metric == NULL ? 5 : 6};
+                                      p_setting->v_line == NULL     ? 5
+                                      : p_setting->v_metric == NULL ? 6
+                                                                    : 8};
   const struct tb_params kernel = {v_kernel, n > 0 ? 4 : 0};
   const struct tb_run_spec spec = {.p_model = &p->model,
                                    .kernel = {"smh", kernel},
@@ -372,10 +377,10 @@ static void surrogate_gradient(struct check* p_check) {
  * theta') is symmetric, and theta' is of pi again. Cells of theta by its
  * quantiles; S of 0, 2 and 5 rows of five, K = 1 and 3, each proposal by itself
  * and all of them. */
-enum { N_GRID = 4000, N_LAW = 4 };
+enum { N_GRID = 8000, N_LAW = 4, REACH = 80 };
 
 static double grid_at(size_t i) {
-  return -6 + 12 * ((double)i + 0.5) / N_GRID;
+  return REACH * (2 * ((double)i + 0.5) / N_GRID - 1);
 }
 
 /* the distribution of pi on the grid, in z of the law */
@@ -399,7 +404,7 @@ target_cells(struct tb_run* p_run, const struct fixture* p, double* v_cdf) {
 }
 
 static size_t cell_of(const double* v_cdf, double z) {
-  const double at = floor((z + 6) / 12 * N_GRID);
+  const double at = floor((z / REACH + 1) / 2 * N_GRID);
   const size_t i = at < 0 ? 0 : at >= N_GRID ? N_GRID - 1 : (size_t)at;
   const size_t cell = (size_t)(N_LAW * v_cdf[i]);
   return cell < N_LAW ? cell : N_LAW - 1;
@@ -432,7 +437,7 @@ static bool symmetric_with(struct check* p_check,
         high = middle;
       }
     }
-    double z = grid_at(low) + 12.0 / N_GRID * (tb_rng_unif(&rng) - 0.5);
+    double z = grid_at(low) + 2.0 * REACH / N_GRID * (tb_rng_unif(&rng) - 0.5);
     const size_t from = cell_of(v_cdf, z);
     place_at(p_run, &z, p_chain->v_theta);
     CHECK(p_kernel->type->step(p_chain) == TB_STATUS_ok);
@@ -461,18 +466,20 @@ static bool symmetric_with(struct check* p_check,
 }
 
 static void steps_are_reversible(struct check* p_check) {
-  const double v_place[] = {0, 1, 2}, v_option[] = {0, 0, 0.7, 0, 0.9, 2};
-  const double metric = 1.7, v_size[] = {0, 2, 5};
+  const double v_place[] = {0, 1, 2, 3};
+  const double v_option[] = {0, 0, 0.7, 0, 0.9, 2, 1.5, 0};
+  const double metric = 1.7, line = 0.8, v_size[] = {0, 2, 5};
   size_t n_told = 0;
   for (size_t n = 0; n < 3; ++n) {
-    for (size_t which = 0; which < 4; ++which) {
+    for (size_t which = 0; which < 5; ++which) {
       for (double inner = 1; inner <= 3; inner += 2) {
-        const size_t first = which % 3;
+        const size_t first = which % 4;
         const struct setting setting = {
             .n_awkward = (size_t)v_size[n],
             .v_awkward = n == 1 ? v_two : v_first_five,
             .v_metric = which % 2 == 0 ? &metric : NULL,
-            .n_proposal = which == 3 ? 3 : 1,
+            .v_line = &line,
+            .n_proposal = which == 4 ? 4 : 1,
             .v_proposal = v_place + first,
             .v_option = v_option + 2 * first,
             .n_inner = inner};
@@ -480,7 +487,7 @@ static void steps_are_reversible(struct check* p_check) {
       }
     }
   }
-  CHECK(n_told >= 20);
+  CHECK(n_told >= 24);
 }
 
 /* what cannot be: rows that are not, not in order, proposals that are none */
