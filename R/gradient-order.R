@@ -56,9 +56,12 @@ compile_order <- function(spec, context) {
         # what exact proposals are tested by, too
         factorised = if (kernel_is_factorised(context$kernel)) 1
       ),
-      surrogate_params(context$kernel, context$n_data),
-      # L of the metric, and whether its test is wanted: see plan-surrogate.R
-      spec$surrogate,
+      surrogate_params(
+        context$kernel,
+        spec$surrogate,
+        context$n_data,
+        context$n_dim
+      ),
       ahead_params(spec$ahead)
     )
   )

@@ -2,7 +2,7 @@
 # src/proposals/registry.c, and the mixture of several.
 
 # Places in src/proposals/registry.c.
-proposal_places <- c(independent = 0, autoregressive = 1, hmc = 2)
+proposal_places <- c(independent = 0, autoregressive = 1, hmc = 2, slice = 3)
 
 #' Proposals of exact steps
 #'
@@ -16,6 +16,10 @@ proposal_places <- c(independent = 0, autoregressive = 1, hmc = 2)
 #'   standard deviations. `NULL`: \eqn{1.2 d^{-1/4}}{1.2 d^(-1/4)}.
 #' @param leaps (whole number or `NULL`) Leaps of a trajectory. `NULL`: as many
 #'   as a quarter of an orbit takes, \eqn{\pi/2}{pi/2} over `step_size`.
+#' @param width (positive number) The width of the first interval about the
+#'   chain, in the units of the coordinate, from which it steps out.
+#' @param coordinates (vector of whole numbers or `NULL`) The numbers of the
+#'   coordinates that are sliced. `NULL`: all.
 #' @param ... (proposals) What the mixture is of, 8 at most.
 #' @param shares (vector of positive numbers, one for each, or `NULL`) How often
 #'   each is taken, up to a factor. `NULL`: as often as each other.
@@ -43,6 +47,9 @@ proposal_places <- c(independent = 0, autoregressive = 1, hmc = 2)
 #' * `proposal_hmc()`: Hamiltonian Monte Carlo on the surrogate, whose leaps
 #'   cost a product with each awkward row; the size of each trajectory's leaps
 #'   is drawn between 0.8 and 1.2 of `step_size`.
+#' * `proposal_slice()`: one coordinate, drawn at random, by stepping out and
+#'   shrinking (Neal, 2003); for tails with a wall in them, through which no step
+#'   of a fixed size leads, as that of a level without an event.
 #' * `proposal_mixture()`: in each step one of several, at random.
 #'
 #' A chain that goes through several proposals one after the other is not
@@ -57,6 +64,8 @@ proposal_places <- c(independent = 0, autoregressive = 1, hmc = 2)
 #'
 #' Cornish, Vanetti, Bouchard-Cote, Deligiannidis & Doucet (2019). Scalable
 #' Metropolis-Hastings for exact Bayesian inference with large datasets. *ICML*.
+#'
+#' Neal (2003). Slice sampling. *Annals of Statistics* 31, 705-767.
 #'
 #' Duane, Kennedy, Pendleton & Roweth (1987). Hybrid Monte Carlo. *Physics
 #' Letters B* 195, 216-222.
@@ -102,6 +111,24 @@ proposal_hmc <- function(step_size = NULL, leaps = NULL) {
   }
   leaps <- check_count(leaps, max = 1e6, allow_null = TRUE)
   new_spec("proposal", "hmc", step_size = step_size, leaps = leaps)
+}
+
+#' @rdname proposals
+#' @export
+proposal_slice <- function(width = 1, coordinates = NULL) {
+  width <- check_number(width, positive = TRUE)
+  if (!is.null(coordinates)) {
+    coordinates <- check_numeric_vector(coordinates)
+    bad <- coordinates < 1 | coordinates != round(coordinates)
+    if (any(bad)) {
+      abort_expected(
+        coordinates[bad][[1]],
+        "numbers of coordinates, from 1 on",
+        arg = "coordinates"
+      )
+    }
+  }
+  new_spec("proposal", "slice", width = width, coordinates = coordinates)
 }
 
 most_proposals <- 8
@@ -169,10 +196,35 @@ check_proposal <- function(x, arg = caller_arg(x)) {
   abort_expected(x, "a proposal, such as {.fn proposal_hmc}", arg = arg)
 }
 
+proposal_members <- function(proposal) {
+  is_mixture <- inherits(proposal, "tall_proposal_mixture")
+  if (is_mixture) proposal$args$members else list(proposal)
+}
+
+# The directions that are sliced, n_dim x their number; NULL: there are none.
+proposal_lines <- function(proposal, n_dim) {
+  lines <- list()
+  for (member in proposal_members(proposal)) {
+    if (member$name == "slice") {
+      at <- member$args$coordinates %||% seq_len(n_dim)
+      if (max(at) > n_dim) {
+        abort_expected(
+          max(at),
+          paste("numbers of coordinates up to", n_dim),
+          arg = "coordinates"
+        )
+      }
+      lines <- c(lines, list(at))
+    }
+  }
+  at <- unique(unlist(lines))
+  if (!is.null(at)) diag(1, n_dim)[, at, drop = FALSE]
+}
+
 # What the core reads: places, shares, and two options of each.
 compile_proposal <- function(proposal, n_dim) {
   is_mixture <- inherits(proposal, "tall_proposal_mixture")
-  members <- if (is_mixture) proposal$args$members else list(proposal)
+  members <- proposal_members(proposal)
   places <- proposal_places[vapply(members, `[[`, "", "name")]
   options <- vapply(members, proposal_options, numeric(2), n_dim)
   list(
@@ -189,6 +241,7 @@ proposal_options <- function(proposal, n_dim) {
     proposal$name,
     independent = c(0, 0),
     autoregressive = c(args$stay, 0),
+    slice = c(args$width, 0),
     hmc = {
       step <- args$step_size %||% (1.2 * n_dim^(-1 / 4))
       c(step, args$leaps %||% ceiling(pi / 2 / step))

@@ -159,8 +159,9 @@ compile_spec.tall_kernel_smh <- function(spec, context) {
 }
 
 # What the estimator has to know of a kernel's surrogate: which rows, from 0,
-# and whether the prior is in it.
-surrogate_params <- function(kernel, n_data) {
+# whether the prior is in it, and how it is moved (see surrogate_moves(); NULL:
+# as the proposals say).
+surrogate_params <- function(kernel, moves, n_data, n_dim) {
   if (!inherits(kernel, "tall_kernel_smh")) {
     return(NULL)
   }
@@ -175,7 +176,10 @@ surrogate_params <- function(kernel, n_data) {
       arg = "awkward"
     )
   }
-  list(awkward = if (length(rows) > 0) rows - 1, whole_prior = 1)
+  if (is.null(moves) && !is.null(kernel$args$proposal)) {
+    moves <- list(lines = proposal_lines(kernel$args$proposal, n_dim))
+  }
+  c(list(awkward = if (length(rows) > 0) rows - 1, whole_prior = 1), moves)
 }
 
 #' @export

@@ -23,6 +23,11 @@ plan_recipe <- function(model, sampler, control, in_place) {
     is_fast_enough(tried, model, mode, control, ledger)) {
     return(tried$plan)
   }
+  by_surrogate <- try_surrogate(model, mode, control, ledger)
+  if (!is.null(by_surrogate$plan) &&
+    is_fast_enough(by_surrogate, model, mode, control, ledger)) {
+    return(by_surrogate$plan)
+  }
   why <- tried$why_not %||%
     paste("exact steps would take about", format_seconds(tried$seconds))
   plan <- plan_whitened(model, mode, control, in_place, ledger)
