@@ -48,8 +48,8 @@ proposal_places <- c(independent = 0, autoregressive = 1, hmc = 2, slice = 3)
 #'   cost a product with each awkward row; the size of each trajectory's leaps
 #'   is drawn between 0.8 and 1.2 of `step_size`.
 #' * `proposal_slice()`: one coordinate, drawn at random, by stepping out and
-#'   shrinking (Neal, 2003); for tails with a wall in them, through which no step
-#'   of a fixed size leads, as that of a level without an event.
+#'   shrinking (Neal, 2003); for tails with a wall in them, through which no
+#'   step of a fixed size leads, as that of a level without an event.
 #' * `proposal_mixture()`: in each step one of several, at random.
 #'
 #' A chain that goes through several proposals one after the other is not
@@ -193,7 +193,7 @@ check_proposal <- function(x, arg = caller_arg(x)) {
       argument = arg
     )
   }
-  abort_expected(x, "a proposal, such as {.fn proposal_hmc}", arg = arg)
+  abort_expected(x, "a proposal, such as `proposal_hmc()`", arg = arg)
 }
 
 proposal_members <- function(proposal) {

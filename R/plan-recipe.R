@@ -116,7 +116,8 @@ plan_minibatches <- function(
     plan$recipe$size >= s$full_share * model$n_data
   if (is_far) {
     rows <- if (!exact) plan$recipe$always
-    warn_far(model, shape, exact, rows, control$front)
+    seconds <- all_rows_seconds(model, mala_steps(model$n_dim), control)
+    warn_far(model, shape, exact, rows, control$front, seconds)
   }
   if (exact) recipe_mala(model, mode, recipe, ledger) else plan
 }

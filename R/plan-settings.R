@@ -18,7 +18,7 @@ recipe_settings <- list(
   # exact steps with awkward rows
   awkward_dim = 300,         # parameters at most
   awkward_sd = 0.316,        # 1 / sqrt(10): of a predictor that ten events tell
-  awkward_size = 1.5e5,      # such rows times parameters at most
+  awkward_size = 5e4,        # such rows times parameters at most
   awkward_pilot = c(600, 3000), # steps of the surrogate's chains
   awkward_acceptance = 0.1,  # where fewer are accepted they do not pay
   # Langevin steps with control variates of order 2

@@ -7,6 +7,7 @@
 try_surrogate <- function(model, mode, control, ledger) {
   s <- recipe_settings
   if (!model_info(model)$has_remainders || is.null(mode$chol) ||
+    model$n_data <= s$small_data ||
     model$n_dim > s$awkward_dim) {
     return(list(why_not = "exact steps are for fewer parameters"))
   }
@@ -133,12 +134,12 @@ surrogate_proposal <- function(moves, n_dim) {
       times = 3
     ))
   }
-  n_hmc <- max(2, n_line / 4)
+  n_hmc <- max(2, n_line / 6)
   proposal_mixture(
     proposal_slice(2),
     hmc,
     shares = c(n_line, n_hmc),
-    times = 2 * ceiling(n_line + n_hmc)
+    times = ceiling(1.5 * (n_line + n_hmc))
   )
 }
 

@@ -337,8 +337,7 @@ static bool factorised_accepts(struct tb_chain* p_chain,
   }
   bool accepts = p_proposal->fault == TB_STATUS_ok;
   *p_probability = accepts;
-  if (accepts &&
-      (tests_prior(p) || p_shell->n_always > 0 || log_ratio != 0)) {
+  if (accepts && (tests_prior(p) || p_shell->n_always > 0 || log_ratio != 0)) {
     accepts = factor_accepts(p_chain, log_ratio + more, p_probability);
   }
   if (accepts) {

@@ -29,9 +29,9 @@ struct tb_factors {
                                     p_drawn */
   struct tb_drawn* p_drawn;      /* rows drawn ahead; NULL: the test draws */
   double* v_norm;                /* without p_drawn */
-  size_t n_byte;                 /* of v_norm and what the surrogate points to */
-  bool is_untested;              /* only its surrogate is wanted */
-  struct tb_shell everything;    /* beyond the last */
+  size_t n_byte;              /* of v_norm and what the surrogate points to */
+  bool is_untested;           /* only its surrogate is wanted */
+  struct tb_shell everything; /* beyond the last */
   _Atomic(struct tb_shell*) v_shell[TB_N_SHELL]; /* NULL: not made yet */
 };
 
@@ -82,9 +82,7 @@ enum tb_status tb_drawn_make(const struct tb_cv2* p_cv2,
 void tb_drawn_destroy(struct tb_drawn* p_drawn);
 
 /* numbers of rows, from 0; NULL: there are none */
-bool tb_take_rows(const struct tb_param* p_param,
-                  size_t n_data,
-                  size_t* v_row);
+bool tb_take_rows(const struct tb_param* p_param, size_t n_data, size_t* v_row);
 
 /* Draws that the chain has left. */
 size_t tb_drawn_left(const struct tb_chain* p_chain,

@@ -204,8 +204,8 @@ enum tb_status tb_factors_make(const struct tb_cv2* p_cv2,
   const size_t n_norm = has_norms ? p_model->n_data : 0;
   const size_t n_awkward = p_awkward == NULL ? 0 : p_awkward->n_value;
   p->p_cv2 = p_cv2;
-  p->n_byte = (n_norm + p_model->n_dim) * sizeof(double) +
-              n_awkward * sizeof(size_t);
+  p->n_byte =
+      (n_norm + p_model->n_dim) * sizeof(double) + n_awkward * sizeof(size_t);
   p->everything =
       (struct tb_shell){.radius = INFINITY, .n_always = p_model->n_data};
   for (size_t k = 0; k < TB_N_SHELL; ++k) {
@@ -227,8 +227,7 @@ enum tb_status tb_factors_make(const struct tb_cv2* p_cv2,
   if (status == TB_STATUS_ok) {
     status = factors_set_surrogate(p, p_params);
   }
-  p->p_ball =
-      is_ahead ? &p->p_drawn->ball : tb_surrogate_frame(&p->surrogate);
+  p->p_ball = is_ahead ? &p->p_drawn->ball : tb_surrogate_frame(&p->surrogate);
   if (status == TB_STATUS_ok && has_norms) {
     status = factors_set_norms(p);
   }

@@ -45,8 +45,8 @@ static void set_default(struct smh* p_smh, const struct tb_params* p_params) {
   p_smh->v_proposal[0] = (struct smh_proposal){tb_proposal_at_place(1),
                                                .until = share,
                                                .v_option = {near}};
-  p_smh->v_proposal[1] = (struct smh_proposal){tb_proposal_at_place(0),
-                                               .until = 1};
+  p_smh->v_proposal[1] =
+      (struct smh_proposal){tb_proposal_at_place(0), .until = 1};
 }
 
 static bool set_proposals(struct smh* p_smh, const struct tb_params* p_params) {
@@ -103,7 +103,8 @@ static enum tb_status smh_init(struct tb_kernel* p_kernel,
   return TB_STATUS_ok;
 }
 
-static const struct smh_proposal* pick(const struct smh* p_smh, double uniform) {
+static const struct smh_proposal* pick(const struct smh* p_smh,
+                                       double uniform) {
   size_t k = 0;
   while (k + 1 < p_smh->n_proposal && !(uniform < p_smh->v_proposal[k].until)) {
     ++k;
@@ -121,10 +122,8 @@ static enum tb_status surrogate_steps(struct tb_chain* p_chain,
   struct tb_spot from = {.v_theta = tb_kernel_array(p_chain, AT_from)};
   struct tb_spot to = {.v_theta = v_theta};
   memcpy(from.v_theta, p_chain->v_theta, n_byte);
-  enum tb_status status = tb_surrogate_beyond(p_chain,
-                                              p_surrogate,
-                                              from.v_theta,
-                                              &from.beyond);
+  enum tb_status status =
+      tb_surrogate_beyond(p_chain, p_surrogate, from.v_theta, &from.beyond);
   for (size_t k = 0; k < p_smh->n_inner && status == TB_STATUS_ok; ++k) {
     const struct smh_proposal* p = pick(p_smh, tb_rng_unif(p_rng));
     double log_ratio;

@@ -26,10 +26,8 @@ autoregressive_draw(struct tb_chain* p_chain,
                     v_scratch,
                     v_scratch + n_dim,
                     p_to->v_theta);
-  const enum tb_status status = tb_surrogate_beyond(p_chain,
-                                                    p_surrogate,
-                                                    p_to->v_theta,
-                                                    &p_to->beyond);
+  const enum tb_status status =
+      tb_surrogate_beyond(p_chain, p_surrogate, p_to->v_theta, &p_to->beyond);
   *p_log = p_to->beyond - p_from->beyond;
   return status;
 }

@@ -63,12 +63,8 @@ static enum tb_status hmc_draw(struct tb_chain* p_chain,
                   tb_surrogate_law(p_surrogate, p_from->v_theta, v_w) -
                   p_from->beyond;
   memset(v_w, 0, n_free * sizeof(double));
-  enum tb_status status = kick(p_chain,
-                               p_surrogate,
-                               p_from->v_theta,
-                               step / 2,
-                               v_momentum,
-                               v_work);
+  enum tb_status status =
+      kick(p_chain, p_surrogate, p_from->v_theta, step / 2, v_momentum, v_work);
   for (size_t k = 1; k <= n_leap && status == TB_STATUS_ok; ++k) {
     for (size_t j = 0; j < n_free; ++j) {
       v_w[j] += step * v_momentum[j];
@@ -82,10 +78,8 @@ static enum tb_status hmc_draw(struct tb_chain* p_chain,
                   v_work);
   }
   if (status == TB_STATUS_ok) {
-    status = tb_surrogate_beyond(p_chain,
-                                 p_surrogate,
-                                 p_to->v_theta,
-                                 &p_to->beyond);
+    status =
+        tb_surrogate_beyond(p_chain, p_surrogate, p_to->v_theta, &p_to->beyond);
   }
   energy -= 0.5 * tb_square_norm(v_momentum, n_free) -
             tb_surrogate_law(p_surrogate, p_to->v_theta, v_w) - p_to->beyond;

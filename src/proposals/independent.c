@@ -10,14 +10,10 @@ static enum tb_status independent_draw(struct tb_chain* p_chain,
                                        double* v_scratch,
                                        double* p_log) {
   (void)v_option;
-  tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise],
-                   v_scratch,
-                   p_chain->n_dim);
+  tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise], v_scratch, p_chain->n_dim);
   tb_surrogate_draw(p_surrogate, 0, NULL, v_scratch, NULL, p_to->v_theta);
-  const enum tb_status status = tb_surrogate_beyond(p_chain,
-                                                    p_surrogate,
-                                                    p_to->v_theta,
-                                                    &p_to->beyond);
+  const enum tb_status status =
+      tb_surrogate_beyond(p_chain, p_surrogate, p_to->v_theta, &p_to->beyond);
   *p_log = p_to->beyond - p_from->beyond;
   return status;
 }

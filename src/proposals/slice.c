@@ -26,8 +26,7 @@ struct line {
 };
 
 /* log pi^ at from + s u, less that at from; p_to := that place */
-static enum tb_status
-line_at(const struct line* p, double s, double* p_log) {
+static enum tb_status line_at(const struct line* p, double s, double* p_log) {
   const size_t n_dim = p->p_chain->n_dim;
   const double* v_line = p->p_surrogate->lines.v_line + p->k * n_dim;
   double after = 0;

@@ -328,10 +328,10 @@ static void balance_with(struct check* p_check,
 }
 
 static void detailed_balance(struct check* p_check) {
-  const struct setting v_setting[] = {{.n_awkward = 0},
-                                      {.n_awkward = 2, .v_awkward = v_two},
-                                      {.n_awkward = 5,
-                                       .v_awkward = v_first_five}};
+  const struct setting v_setting[] = {
+      {.n_awkward = 0},
+      {.n_awkward = 2, .v_awkward = v_two},
+      {.n_awkward = 5, .v_awkward = v_first_five}};
   for (size_t k = 0; k < 3; ++k) {
     balance_with(p_check, &v_setting[k]);
   }
@@ -494,21 +494,20 @@ static void steps_are_reversible(struct check* p_check) {
 static void surrogate_refuses(struct check* p_check) {
   const double v_at[N_DIM] = {0}, v_row[] = {60}, v_twice[] = {2, 2};
   const double v_none[] = {17}, v_option[] = {0, 0}, v_place[] = {2};
-  const struct setting v_setting[] = {
-      {.n_awkward = 1, .v_awkward = v_row},
-      {.n_awkward = 2, .v_awkward = v_twice},
-      {.n_proposal = 1,
-       .v_proposal = v_none,
-       .v_option = v_option,
-       .n_inner = 1},
-      {.n_proposal = 1,
-       .v_proposal = v_place,
-       .v_option = v_option,
-       .n_inner = 1},
-      {.n_proposal = 1,
-       .v_proposal = v_option,
-       .v_option = v_option,
-       .n_inner = 0}};
+  const struct setting v_setting[] = {{.n_awkward = 1, .v_awkward = v_row},
+                                      {.n_awkward = 2, .v_awkward = v_twice},
+                                      {.n_proposal = 1,
+                                       .v_proposal = v_none,
+                                       .v_option = v_option,
+                                       .n_inner = 1},
+                                      {.n_proposal = 1,
+                                       .v_proposal = v_place,
+                                       .v_option = v_option,
+                                       .n_inner = 1},
+                                      {.n_proposal = 1,
+                                       .v_proposal = v_option,
+                                       .v_option = v_option,
+                                       .n_inner = 0}};
   struct fixture f;
   steep_model(&f, 1, 60, N_DIM, 1);
   for (size_t k = 0; k < 5; ++k) {
