@@ -227,7 +227,10 @@ enum tb_status tb_factors_make(const struct tb_cv2* p_cv2,
   if (status == TB_STATUS_ok) {
     status = factors_set_surrogate(p, p_params);
   }
-  p->p_ball = is_ahead ? &p->p_drawn->ball : tb_surrogate_frame(&p->surrogate);
+  if (status == TB_STATUS_ok) {
+    p->p_ball =
+        is_ahead ? &p->p_drawn->ball : tb_surrogate_frame(&p->surrogate);
+  }
   if (status == TB_STATUS_ok && has_norms) {
     status = factors_set_norms(p);
   }
