@@ -56,6 +56,12 @@ compile_order <- function(spec, context) {
         # what exact proposals are tested by, too
         factorised = if (kernel_is_factorised(context$kernel)) 1
       ),
+      surrogate_params(
+        context$kernel,
+        spec$surrogate,
+        context$n_data,
+        context$n_dim
+      ),
       ahead_params(spec$ahead)
     )
   )

@@ -9,6 +9,13 @@
 #' @param share (number in \[0, 1\]) The share of proposals that stay near the
 #'   chain. Where a tail of the posterior is heavier than a normal one, more of
 #'   them bring chains in and out of it sooner.
+#' @param proposal (`tall_proposal` or `NULL`) How it proposes, see [proposals].
+#'   `NULL`: as below, by `share`.
+#' @param awkward (vector of row numbers or `NULL`) Rows whose likelihood the
+#'   proposals know as it is, not by its expansion: those that make a posterior
+#'   far from normal, as all rows of a level that has few of them, or none of
+#'   one outcome. `r format(most_awkward, big.mark = ",")` at most: each
+#'   proposal looks at them.
 #'
 #' @details
 #' Scalable Metropolis-Hastings with expansions of second order (Cornish et al.,
@@ -36,6 +43,11 @@
 #' proportional to \eqn{\psi_i}, each of which may reject. \eqn{\Delta} is what
 #' is left of a prior that is not normal, and the rows that would be drawn more
 #' often than not, which are looked at in every step.
+#'
+#' With `proposal` or `awkward` the steps are surrogate transitions (Liu, 2001):
+#' what proposes is a chain on the expansions of all rows but the awkward ones,
+#' which are as they are, with the prior as it is, and the test looks at the
+#' other rows alone (see [proposals]).
 #'
 #' Different from the paper: the bounds are those of rows that act through one
 #' linear predictor, which are sharper; \eqn{K_i} holds in a ball about the
@@ -68,13 +80,18 @@
 #'
 #' @return A spec of class `tall_kernel` for [sg_sample()].
 #' @section Conditions:
-#' When the run starts, `tall_error_unsupported` for a model without such
+#' `tall_error_input` if an argument is not as described, and when the run
+#' starts if the model has no such rows. Then, `tall_error_unsupported` for a
+#' model without such
 #' bounds, another estimator, a subsampling scheme or a schedule;
 #' `tall_error_improper` where the posterior has no mode; `tall_error_singular`
 #' if it is improper at a reference that was given.
 #' @references
 #' Cornish, Vanetti, Bouchard-Cote, Deligiannidis & Doucet (2019). Scalable
 #' Metropolis-Hastings for exact Bayesian inference with large datasets. *ICML*.
+#'
+#' Liu (2001). *Monte Carlo Strategies in Scientific Computing*, section 9.4.3.
+#' Springer.
 #' @seealso `vignette("exact-posteriors")` for what it costs, and where it
 #'   fails; [kernel_mala()] for any model with a density
 #' @examples
@@ -85,9 +102,84 @@
 #' fit
 #' fit$chains[c("acceptance", "rows_thinned", "rows_always")]
 #' @export
-kernel_smh <- function(share = 0.1) {
+kernel_smh <- function(share = 0.1, proposal = NULL, awkward = NULL) {
   share <- check_number(share, min = 0, max = 1)
-  new_spec("kernel", "smh", share = share)
+  if (!is.null(proposal)) {
+    check_proposal(proposal)
+  }
+  new_spec(
+    "kernel",
+    "smh",
+    share = share,
+    proposal = proposal,
+    awkward = check_awkward(awkward)
+  )
+}
+
+# Each proposal looks at such rows.
+most_awkward <- 5000
+
+# Row numbers, in order.
+check_awkward <- function(awkward) {
+  if (is.null(awkward)) {
+    return(NULL)
+  }
+  check_numeric_vector(awkward)
+  is_row <- awkward >= 1 & awkward == round(awkward)
+  if (!all(is_row)) {
+    abort_expected(
+      awkward[!is_row][[1]],
+      "row numbers, from 1 on",
+      arg = "awkward"
+    )
+  }
+  awkward <- sort(unique(as.double(awkward)))
+  if (length(awkward) > most_awkward) {
+    abort_input(
+      c(
+        "{.arg awkward} has {format_count(length(awkward))} rows, more than the
+         {format_count(most_awkward)} that each proposal can look at.",
+        i = "Give those that matter most: rows of the rarest levels."
+      ),
+      argument = "awkward",
+      expected = most_awkward,
+      value = length(awkward)
+    )
+  }
+  awkward
+}
+
+#' @export
+compile_spec.tall_kernel_smh <- function(spec, context) {
+  args <- spec$args
+  if (is.null(args$proposal)) {
+    return(member("smh", list(share = args$share)))
+  }
+  member("smh", compile_proposal(args$proposal, context$n_dim))
+}
+
+# What the estimator has to know of a kernel's surrogate: which rows, from 0,
+# whether the prior is in it, and how it is moved (see surrogate_moves(); NULL:
+# as the proposals say).
+surrogate_params <- function(kernel, moves, n_data, n_dim) {
+  if (!inherits(kernel, "tall_kernel_smh")) {
+    return(NULL)
+  }
+  rows <- kernel$args$awkward
+  if (is.null(rows) && is.null(kernel$args$proposal)) {
+    return(NULL)
+  }
+  if (length(rows) > 0 && max(rows) > n_data) {
+    abort_expected(
+      max(rows),
+      paste("row numbers up to", format_count(n_data)),
+      arg = "awkward"
+    )
+  }
+  if (is.null(moves) && !is.null(kernel$args$proposal)) {
+    moves <- list(lines = proposal_lines(kernel$args$proposal, n_dim))
+  }
+  c(list(awkward = if (length(rows) > 0) rows - 1, whole_prior = 1), moves)
 }
 
 #' @export

@@ -43,10 +43,12 @@ chunk_sums <- function(chunk, theta, cores = 1) {
 #
 # chol: lower L of psi_i = scale K_i ||L^-1 x_i||^3 / 6. draw: list(radius,
 # phi_bar, rate, scale, seed, pass, first); rows with phi_bar psi > 1 are looked
-# at always, others drawn Poisson(rate psi) times, by a hash of seed, pass and
-# the row's number, which is `first` (from 0) for the first row of the chunk.
+# at always, and with `wide` those whose ||L^-1 x_i|| is as large; others are
+# drawn Poisson(rate psi) times, by a hash of seed, pass and the row's number,
+# which is `first` (from 0) for the first row of the chunk.
 chunk_draw <- function(chunk, theta, chol, cores = 1, draw) {
   draw$purpose <- hash_purposes[["draw"]]
+  draw$wide <- draw$wide %||% 0
   take_chunk(
     .Call(ffi_chunk_draw, chunk, theta, chol, lapply(draw, as.double), cores)
   )

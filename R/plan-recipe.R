@@ -31,6 +31,11 @@ plan_recipe <- function(model, sampler, control, in_place) {
     is_fast_enough(tried, model, mode, control, ledger)) {
     return(tried$plan)
   }
+  by_surrogate <- try_surrogate(model, mode, control, ledger)
+  if (!is.null(by_surrogate$plan) &&
+    is_fast_enough(by_surrogate, model, mode, control, ledger)) {
+    return(by_surrogate$plan)
+  }
   why <- tried$why_not %||%
     paste("exact steps would take about", format_seconds(tried$seconds))
   plan <- plan_whitened(model, mode, control, in_place, ledger)
@@ -152,7 +157,8 @@ plan_minibatches <- function(
     plan$recipe$size >= s$full_share * model$n_data
   if (is_far) {
     rows <- if (!exact) plan$recipe$always
-    warn_far(model, shape, exact, rows, control$front)
+    seconds <- all_rows_seconds(model, mala_steps(model$n_dim), control)
+    warn_far(model, shape, exact, rows, control$front, seconds)
   }
   if (exact) recipe_mala(model, mode, recipe, ledger) else plan
 }

@@ -94,6 +94,19 @@
 #' they would seldom find and not leave; or where they take more than 10
 #' seconds, by count, and five times as long as what follows.
 #'
+#' Where they are not, and there are more than 2,000 rows and up to 300
+#' parameters, rows that alone make a posterior far from normal are known as
+#' they are: those whose linear predictor the posterior knows less well than ten
+#' events would tell it (its standard deviation is above 0.316 in a normal
+#' approximation), as of levels with few rows or without events, and those that
+#' exact steps would look at always; as many as \eqn{50000/d}{50,000/d}, at least
+#' 200 and at most 5,000. Two runs on the surrogate that they make with the
+#' expansions of the others (see [proposals]), which look at no other rows, find
+#' its mean, where the rows are then expanded, and its covariance; its chain
+#' slices the parameters that no other rows tell of and moves the others by
+#' Hamiltonian Monte Carlo. A pilot of 400 steps says again what is accepted: a
+#' tenth is enough, within the same time.
+#'
 #' Then, with more than 2,000 rows, Leimkuhler-Matthews dynamics with control
 #' variates of order 2 (see [gradient_cv()]) in coordinates \eqn{\phi = L^T
 #' (\theta - \hat\theta)}{phi = L'(theta - theta-hat)} with \eqn{L L^T =

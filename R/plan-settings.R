@@ -15,6 +15,12 @@ recipe_settings <- list(
   tail_rows = 2000,          # and of the others
   exact_seconds = 10,        # a run that takes longer is compared with others,
   exact_ratio = 5,           # and taken if it takes no more times their time
+  # exact steps with awkward rows
+  awkward_dim = 300,         # parameters at most
+  awkward_sd = 0.316,        # 1 / sqrt(10): of a predictor that ten events tell
+  awkward_size = 5e4,        # such rows times parameters at most
+  awkward_pilot = c(600, 3000), # steps of the surrogate's chains
+  awkward_acceptance = 0.1,  # where fewer are accepted they do not pay
   # Langevin steps with control variates of order 2
   order_step = 1,            # h at first, whitened coordinates
   order_size = 4,            # smallest minibatch

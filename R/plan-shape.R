@@ -134,8 +134,15 @@ density_lost <- function(model, directions, radii) {
 
 # front: see exact_remedy(). Bounded steps do sample such a posterior, but the
 # identity behind `sd_bias` rests on gradients that are huge in a few draws: it
-# is not reported there.
-warn_far <- function(model, shape, exact, rows, front = TRUE) {
+# is not reported there. seconds: of a run with all rows in every step.
+warn_far <- function(
+  model,
+  shape,
+  exact,
+  rows,
+  front = TRUE,
+  seconds = NULL
+) {
   far <- shape$far
   names <- quote_columns(model$coordinates[far])
   radius <- shape$radius[[1]]
@@ -164,8 +171,11 @@ warn_far <- function(model, shape, exact, rows, front = TRUE) {
       "It is sampled with Barker dynamics, which nothing throws out, in small
        steps. The bias of the standard deviation is not estimated there; ",
       exact_remedy(model, front),
-      " has none, at the price of all rows in every step. A narrower prior
-       helps."
+      " has none, at the price of all rows in every step",
+      if (!is.null(seconds)) {
+        paste0(": about ", format_seconds(seconds), " of one core")
+      },
+      ". A narrower prior helps."
     )
   }
   warn_tall(

@@ -146,6 +146,12 @@ plan_init <- function(plan, init, control) {
 # From the normal approximation at the mode.
 draw_init <- function(plan, control) {
   model <- plan$model
+  if (!is.null(plan$start_draws)) {
+    # of a surrogate, far from each other in time
+    n <- ncol(plan$start_draws)
+    at <- ceiling((seq_len(control$chains) - 0.5) / control$chains * n)
+    return(plan$start_draws[, at, drop = FALSE])
+  }
   normals <- function(chain) {
     function(n) .Call(ffi_rng_norm, core_seed(control), chain, stream_init, n)
   }

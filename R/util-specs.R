@@ -54,6 +54,8 @@ print.tall_spec <- function(x, ...) {
 arg_text <- function(value) {
   if (inherits(value, "tall_mode")) {
     "a mode found before"
+  } else if (inherits(value, "tall_spec")) {
+    value$name
   } else if (is.numeric(value)) {
     values_text(value)
   } else {

@@ -122,7 +122,8 @@ SEXP ffi_chunk_sums(SEXP chunk, SEXP theta, SEXP n_threads) {
 static struct tb_ahead_draw parse_draw(SEXP draw, const double* v_chol) {
   return (struct tb_ahead_draw){.bounds = {.radius = ffi_number(draw, "radius"),
                                            .phi = ffi_number(draw, "phi_bar"),
-                                           .scale = ffi_number(draw, "scale")},
+                                           .scale = ffi_number(draw, "scale"),
+                                           .wide = ffi_number(draw, "wide")},
                                 .v_chol = v_chol,
                                 .rate = ffi_number(draw, "rate"),
                                 .key = tb_ahead_key(ffi_count(draw, "seed"),

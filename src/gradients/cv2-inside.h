@@ -29,6 +29,12 @@ struct tb_cv2 {
   struct tb_factors* p_factors; /* of the factorised test; NULL: not wanted */
 };
 
+/* e_0 of a prior that is not quadratic; factorised.c */
+enum tb_status tb_cv2_prior_remainder(struct tb_chain* p_chain,
+                                      const double* v_theta,
+                                      const double* v_delta,
+                                      double* p_e);
+
 static inline const struct tb_cv2* tb_cv2_of(const struct tb_chain* p_chain) {
   return p_chain->p_target->p_estimator->p_self;
 }

@@ -102,8 +102,8 @@ static enum tb_status cv2_take_sums(struct tb_cv2* p,
 
 /* Parameters: "at" (n_dim), "scale" (of the likelihood), "factorised" (0/1: a
  * factorised test is wanted), "total" (n_dim) and "hessian" (n_dim x n_dim),
- * where the sums are not those of the model's rows, and those of rows drawn
- * ahead, see drawn.c. */
+ * where the sums are not those of the model's rows, those of the surrogate, see
+ * factors.c, and those of rows drawn ahead, see drawn.c. */
 static enum tb_status cv2_init(struct tb_estimator* p_estimator,
                                struct tb_model* p_model,
                                const struct tb_params* p_params,
@@ -278,9 +278,10 @@ static enum tb_status cv2_square_norms(struct tb_chain* p_chain,
                                    p_chain->p_estimator_scratch);
 }
 
-static const struct tb_law* cv2_law(const struct tb_estimator* p_estimator) {
+static const struct tb_surrogate*
+cv2_surrogate(const struct tb_estimator* p_estimator) {
   const struct tb_cv2* p = p_estimator->p_self;
-  return tb_factors_law(p->p_factors);
+  return tb_factors_surrogate(p->p_factors);
 }
 
 const struct tb_estimator_type tb_estimator_cv2 = {
@@ -293,7 +294,7 @@ const struct tb_estimator_type tb_estimator_cv2 = {
     .scratch_size = cv2_scratch_size,
     .square_norms = cv2_square_norms,
     .estimate = cv2_estimate,
-    .law = cv2_law,
+    .surrogate = cv2_surrogate,
     .v_test = {[TB_TEST_full] = &tb_test_pass,
                [TB_TEST_minibatch] = &tb_test_minibatch,
                [TB_TEST_factorised] = &tb_test_factorised},

@@ -18,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* numbers of rows, from 0 */
-static bool
-take_rows(const struct tb_param* p_param, size_t n_data, size_t* v_row) {
+bool tb_take_rows(const struct tb_param* p_param,
+                  size_t n_data,
+                  size_t* v_row) {
   for (size_t k = 0; p_param != NULL && k < p_param->n_value; ++k) {
     const double row = p_param->v_value[k];
     if (!(row >= 0 && row < (double)n_data && row == floor(row))) {
@@ -92,8 +92,8 @@ enum tb_status tb_drawn_make(const struct tb_cv2* p_cv2,
                                           p_chol->v_value,
                                           false);
   if (status == TB_STATUS_ok &&
-      !(take_rows(p_rows, n_data, v_row) &&
-        take_rows(p_always, n_data, p->shell.v_always) &&
+      !(tb_take_rows(p_rows, n_data, v_row) &&
+        tb_take_rows(p_always, n_data, p->shell.v_always) &&
         (n_row == 0 || take_psi(p_psi, total, v_inverse)))) {
     status = TB_STATUS_argument;
   }

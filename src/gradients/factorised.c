@@ -17,7 +17,10 @@
  *      prod min(1, exp(-[e_i(theta') - e_i(theta)])) whatever the psi_i;
  *   2. the prior and the rows that would be drawn more often than not, in one
  *      factor min(1, exp(-sum [e_i(theta') - e_i(theta)])),
- *      e_0 = -log p, less its linear part and delta^T P delta / 2.
+ *      e_0 = -log p, less its linear part and delta^T P delta / 2,
+ *
+ * but for what the surrogate has as it is (gradients/surrogate.h): its rows are
+ * in neither, and with them the prior is not.
  *
  * Each factor by itself has the ratio that leaves its part of pi invariant.
  *
@@ -26,7 +29,7 @@
  * that was made before (drawn.c): what is further out is not possible then.
  *
  *   symbol     variable   shape   owner
- *   L, m       law        n_dim^2 factors
+ *   L, m       surrogate.law n_dim^2 factors
  */
 #include "gradients/factors-inside.h"
 #include "gradients/factors.h"
@@ -75,27 +78,31 @@ static void place_set(const struct tb_factors* p,
   p_place->norm = sqrt(tb_square_norm(v_z, n_dim));
 }
 
-/* e_0 of a prior that is not quadratic */
-static enum tb_status prior_remainder(struct tb_chain* p_chain,
-                                      const struct tb_place* p_place,
+enum tb_status tb_cv2_prior_remainder(struct tb_chain* p_chain,
+                                      const double* v_theta,
+                                      const double* v_delta,
                                       double* p_e) {
   const struct tb_cv2* p = tb_cv2_of(p_chain);
   const struct tb_model* p_model = p_chain->p_target->p_model;
   const size_t n_dim = p_chain->n_dim;
   double log_prior = 0, linear = 0, bent = 0;
+  *p_e = 0;
+  if (p->is_quadratic) {
+    return TB_STATUS_ok;
+  }
   const enum tb_status status =
       p_model->type->prior(p_model,
                            &p_chain->work,
-                           p_place->v_theta,
+                           v_theta,
                            p_chain->p_estimator_scratch,
                            &log_prior);
   for (size_t j = 0; j < n_dim; ++j) {
     double sum = 0;
     for (size_t i = 0; i < n_dim; ++i) {
-      sum += p->v_P[j * n_dim + i] * p_place->v_delta[i];
+      sum += p->v_P[j * n_dim + i] * v_delta[i];
     }
-    bent += sum * p_place->v_delta[j];
-    linear += p->v_prior[j] * p_place->v_delta[j];
+    bent += sum * v_delta[j];
+    linear += p->v_prior[j] * v_delta[j];
   }
   *p_e = p->log_prior - log_prior + linear - 0.5 * bent;
   return status;
@@ -116,6 +123,20 @@ static void evaluate_rows(const struct tb_chain* p_chain,
                                        p_scratch->v_after);
 }
 
+/* Is there anything of the prior that the surrogate does not have? */
+static bool tests_prior(const struct tb_cv2* p) {
+  return !p->is_quadratic && !p->p_factors->surrogate.has_prior;
+}
+
+static enum tb_status prior_remainder(struct tb_chain* p_chain,
+                                      const struct tb_place* p_place,
+                                      double* p_e) {
+  return tb_cv2_prior_remainder(p_chain,
+                                p_place->v_theta,
+                                p_place->v_delta,
+                                p_e);
+}
+
 /* -sum [e(theta') - e(theta)] of the prior and the rows that are not thinned */
 static enum tb_status log_factor(struct tb_chain* p_chain,
                                  struct tb_factors_scratch* p_scratch,
@@ -127,7 +148,7 @@ static enum tb_status log_factor(struct tb_chain* p_chain,
                                   .weight = 1};
   double before = 0, after = 0;
   enum tb_status status = TB_STATUS_ok;
-  if (!p->is_quadratic) {
+  if (tests_prior(p)) {
     status = prior_remainder(p_chain, &p_scratch->here, &before);
     if (status == TB_STATUS_ok) {
       status = prior_remainder(p_chain, &p_scratch->there, &after);
@@ -259,7 +280,12 @@ static enum tb_status set_places(struct tb_chain* p_chain,
   place_set(p, v_theta, p_scratch->v_z, &p_scratch->there);
   const double norm = fmax(p_scratch->here.norm, p_scratch->there.norm);
   if (p->p_drawn == NULL) {
-    return tb_shell_for(p, norm, pp_shell);
+    const enum tb_status status = tb_shell_for(p, norm, pp_shell);
+    /* beyond the last all rows are looked at, and its own are not left out */
+    if (*pp_shell == &p->everything && p->surrogate.n_awkward > 0) {
+      *pp_shell = NULL;
+    }
+    return status;
   }
   *pp_shell = norm <= p->p_drawn->shell.radius ? &p->p_drawn->shell : NULL;
   return TB_STATUS_ok;
@@ -290,6 +316,10 @@ static bool factorised_accepts(struct tb_chain* p_chain,
   if (!p_proposal->is_possible) {
     return false;
   }
+  if (p->p_factors->is_untested) {
+    *p_probability = 1;
+    return true;
+  }
   p_proposal->fault =
       set_places(p_chain, p_scratch, p_proposal->v_theta, &p_shell);
   double more = 0, number = 0;
@@ -307,8 +337,7 @@ static bool factorised_accepts(struct tb_chain* p_chain,
   }
   bool accepts = p_proposal->fault == TB_STATUS_ok;
   *p_probability = accepts;
-  if (accepts &&
-      (!p->is_quadratic || p_shell->n_always > 0 || log_ratio != 0)) {
+  if (accepts && (tests_prior(p) || p_shell->n_always > 0 || log_ratio != 0)) {
     accepts = factor_accepts(p_chain, log_ratio + more, p_probability);
   }
   if (accepts) {
@@ -391,7 +420,15 @@ static enum tb_status start_ahead(struct tb_chain* p_chain) {
 }
 
 static enum tb_status factorised_start(struct tb_chain* p_chain) {
-  if (tb_cv2_of(p_chain)->p_factors->p_drawn != NULL) {
+  const struct tb_factors* p_factors = tb_cv2_of(p_chain)->p_factors;
+  if (p_factors->is_untested) {
+    p_chain->log_posterior = 0;
+    return tb_surrogate_gradient(p_chain,
+                                 &p_factors->surrogate,
+                                 p_chain->v_theta,
+                                 p_chain->v_gradient);
+  }
+  if (p_factors->p_drawn != NULL) {
     return start_ahead(p_chain);
   }
   return tb_estimator_full.estimate(p_chain,

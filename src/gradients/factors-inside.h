@@ -24,12 +24,14 @@ struct tb_drawn;
 
 struct tb_factors {
   const struct tb_cv2* p_cv2;
-  struct tb_law law;
-  const struct tb_frame* p_ball; /* z = L^T delta: the law's, or of p_drawn */
+  struct tb_surrogate surrogate;
+  const struct tb_frame* p_ball; /* z = L^T delta: the surrogate's metric, or of
+                                    p_drawn */
   struct tb_drawn* p_drawn;      /* rows drawn ahead; NULL: the test draws */
   double* v_norm;                /* without p_drawn */
-  size_t n_byte;                 /* of v_norm and law.v_mean */
-  struct tb_shell everything;    /* beyond the last */
+  size_t n_byte;              /* of v_norm and what the surrogate points to */
+  bool is_untested;           /* only its surrogate is wanted */
+  struct tb_shell everything; /* beyond the last */
   _Atomic(struct tb_shell*) v_shell[TB_N_SHELL]; /* NULL: not made yet */
 };
 
@@ -78,6 +80,9 @@ enum tb_status tb_drawn_make(const struct tb_cv2* p_cv2,
                              const struct tb_params* p_params,
                              struct tb_drawn** pp_drawn);
 void tb_drawn_destroy(struct tb_drawn* p_drawn);
+
+/* numbers of rows, from 0; NULL: there are none */
+bool tb_take_rows(const struct tb_param* p_param, size_t n_data, size_t* v_row);
 
 /* Draws that the chain has left. */
 size_t tb_drawn_left(const struct tb_chain* p_chain,

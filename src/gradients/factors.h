@@ -6,15 +6,16 @@
 #include "gradients/cv2-inside.h"
 
 /* Unsupported where the rows have no bounds, singular where the expansion has
- * no normal law. NULL unless ok. p_params: of the estimator, see drawn.c for
- * rows drawn ahead. */
+ * no normal law. NULL unless ok. p_params: of the estimator, see factors.c and,
+ * for rows drawn ahead, drawn.c. */
 enum tb_status tb_factors_make(const struct tb_cv2* p_cv2,
                                const struct tb_params* p_params,
                                struct tb_factors** pp_factors);
 void tb_factors_destroy(struct tb_factors* p_factors);
 
 /* NULL without factors */
-const struct tb_law* tb_factors_law(const struct tb_factors* p_factors);
+const struct tb_surrogate*
+tb_factors_surrogate(const struct tb_factors* p_factors);
 
 /* bytes a chain needs, not saved */
 size_t tb_factors_scratch_size(const struct tb_model* p_model);

@@ -3,18 +3,13 @@
 #ifndef TB_GRADIENTS_GRADIENT_H
 #define TB_GRADIENTS_GRADIENT_H
 
+#include "gradients/surrogate.h"
 #include "gradients/test.h"
 
 enum tb_estimator_flag {
   TB_ESTIMATOR_FULL = 1u << 0,     /* uses every row: no scheme needed */
   TB_ESTIMATOR_VARIANCE = 1u << 1, /* reports s_j^2 */
   TB_ESTIMATOR_REFERENCE = 1u << 2 /* needs a reference point `at` */
-};
-
-/* N(m, Sigma): z = L^T (theta - c) is N(v_mean, I) with the frame's c and L */
-struct tb_law {
-  struct tb_frame frame;
-  double* v_mean; /* n_dim */
 };
 
 struct tb_estimator_type {
@@ -63,9 +58,10 @@ struct tb_estimator_type {
                              double* v_gradient,
                              double* p_log_posterior);
 
-  /* The normal law that estimates are expanded about, for proposals that leave
-   * it invariant; NULL: there is none. */
-  const struct tb_law* (*law)(const struct tb_estimator* p_estimator);
+  /* What stands in for the posterior, for proposals that are reversible for it;
+   * NULL: there is none. */
+  const struct tb_surrogate* (*surrogate)(
+      const struct tb_estimator* p_estimator);
 
   /* The second, would a Metropolis test accept: the tests it can make, by what
    * they look at. NULL: not this one; an estimator that depends on where the

@@ -18,14 +18,14 @@
 #include <stdlib.h>
 
 static double shell_radius(const struct tb_factors* p, size_t k) {
-  const double root = sqrt((double)p->law.frame.n_dim);
+  const double root = sqrt((double)p->surrogate.law.frame.n_dim);
   return k == 0 ? root + 2.5 : ldexp(root + 7, (int)k - 1);
 }
 
 /* phi above which a row is looked at always: that of two draws of the law in
  * the first two, of an end that the shell before did not hold further out */
 static double shell_phi(const struct tb_factors* p, size_t k) {
-  const double usual = pow((double)p->law.frame.n_dim + 1, 1.5);
+  const double usual = pow((double)p->surrogate.law.frame.n_dim + 1, 1.5);
   const double inner = k < 2 ? 0 : shell_radius(p, k - 1);
   return usual + fmax(usual, inner * inner * inner);
 }
@@ -57,6 +57,11 @@ static size_t shell_bounds(const struct tb_factors* p,
                    n_data,
                    v_psi,
                    v_is_always);
+  /* these are the surrogate's */
+  for (size_t k = 0; k < p->surrogate.n_awkward; ++k) {
+    v_is_always[p->surrogate.v_awkward[k]] = false;
+    v_psi[p->surrogate.v_awkward[k]] = 0;
+  }
   for (size_t i = 0; i < n_data; ++i) {
     n_always += v_is_always[i];
     v_psi[i] = v_is_always[i] ? 0 : v_psi[i];

@@ -50,8 +50,8 @@ struct tb_test_type {
    * numbers come from the stream TB_STREAM_accept,
    * rows from TB_STREAM_batch.
    *
-   * Factorised: pi is its density with respect to the estimator's law, so that
-   * a log_ratio of 0 is right for proposals that leave that law invariant. */
+   * Factorised: pi is its density with respect to the estimator's surrogate, so
+   * that a log_ratio of 0 is right for what is reversible for that. */
   bool (*accepts)(struct tb_chain* p_chain,
                   struct tb_proposal* p_proposal,
                   double log_ratio,

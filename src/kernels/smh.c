@@ -1,70 +1,169 @@
 /* Scalable Metropolis-Hastings (Cornish, Vanetti, Bouchard-Cote, Deligiannidis
- * & Doucet 2019, ICML): proposals from the normal law N(m, Sigma) that the
- * estimator's expansions add up to, accepted by its factorised test
- * (gradients/factorised.c) from a few rows.
+ * & Doucet 2019, ICML) as surrogate transitions (Liu 2001): K steps of a chain
+ * that is reversible for the estimator's surrogate propose, and the factorised
+ * test accepts from a few rows (gradients/surrogate.h,
+ * gradients/factorised.c).
  *
- *   theta' = m + alpha (theta - m) + sqrt(1 - alpha^2) Sigma^{1/2} xi
+ * Each of the K steps takes one of the proposals (proposals/) with its share,
+ * and accepts what it draws with a coin of the surrogate: where that is the
+ * normal law, of those that leave it invariant, there is no coin. By default
+ * K = 1, with independent draws from the law and, in a share of the steps,
+ * autoregressive ones.
  *
- * with alpha = 0 mostly, and near 1 sometimes: independent proposals leave a
- * tail that is heavier than the law's too seldom. Both are reversible for the
- * law, and so is the mixture.
- *
- *   symbol   variable   shape   owner
- *   alpha    near       1       smh, with its probability
- *   theta'   v_theta    n_dim   chain's kernel state (scratch)
- *   xi, z    v_xi, v_z  n_dim   chain's kernel state (scratch)
+ *   symbol   variable      shape   owner
+ *   theta'   v_theta       n_dim   chain's kernel state (scratch)
+ *   of the K steps, v_from n_dim   chain's kernel state (scratch)
  */
 #include "kernels/metropolis.h"
+#include "proposals/proposal.h"
 
 #include <math.h>
+#include <string.h>
+
+enum { N_PROPOSAL = 8, N_INNER = 1000 };
+
+struct smh_proposal {
+  const struct tb_proposal_type* type;
+  double until; /* the sum of the shares up to its own */
+  double v_option[TB_PROPOSAL_N_OPTION];
+};
 
 struct smh {
-  double near;  /* alpha of the proposals that stay near */
-  double share; /* how many of them there are */
+  size_t n_inner; /* K */
+  size_t n_proposal;
+  struct smh_proposal v_proposal[N_PROPOSAL];
 };
 
 /* arrays of a chain: its proposal, and scratch */
-enum { AT_theta, AT_gradient, AT_xi, AT_z, N_ARRAY };
+enum { AT_theta, AT_gradient, AT_from, AT_scratch };
 
-/* Parameters: "near" (0 to 1), "share" (0 to 1). */
+/* today's two, by two numbers */
+static void set_default(struct smh* p_smh, const struct tb_params* p_params) {
+  const double near = tb_params_number(p_params, "near", 0.9);
+  const double share = tb_params_number(p_params, "share", 0.1);
+  p_smh->n_proposal = 2;
+  p_smh->v_proposal[0] = (struct smh_proposal){tb_proposal_at_place(1),
+                                               .until = share,
+                                               .v_option = {near}};
+  p_smh->v_proposal[1] =
+      (struct smh_proposal){tb_proposal_at_place(0), .until = 1};
+}
+
+static bool set_proposals(struct smh* p_smh, const struct tb_params* p_params) {
+  const struct tb_param* p_which = tb_params_find(p_params, "proposals");
+  const struct tb_param* p_shares = tb_params_find(p_params, "shares");
+  const struct tb_param* p_options = tb_params_find(p_params, "options");
+  const size_t n = p_which->n_value;
+  if (n == 0 || n > N_PROPOSAL || p_shares == NULL || p_shares->n_value != n ||
+      p_options == NULL || p_options->n_value != n * TB_PROPOSAL_N_OPTION) {
+    return false;
+  }
+  double until = 0;
+  p_smh->n_proposal = n;
+  for (size_t k = 0; k < n; ++k) {
+    struct smh_proposal* p = &p_smh->v_proposal[k];
+    if (!(p_shares->v_value[k] > 0)) {
+      return false;
+    }
+    until += p_shares->v_value[k];
+    *p = (struct smh_proposal){tb_proposal_at_place(p_which->v_value[k]),
+                               .until = until};
+    memcpy(p->v_option,
+           p_options->v_value + k * TB_PROPOSAL_N_OPTION,
+           sizeof p->v_option);
+  }
+  return fabs(until - 1) < 1e-9;
+}
+
+/* Parameters: "near" (0 to 1), "share" (0 to 1); or "proposals" (their places),
+ * "shares" and "options" of each; "inner" (K). */
 static enum tb_status smh_init(struct tb_kernel* p_kernel,
                                const struct tb_params* p_params) {
   struct smh* p_smh = p_kernel->p_self;
-  *p_smh = (struct smh){.near = tb_params_number(p_params, "near", 0.9),
-                        .share = tb_params_number(p_params, "share", 0.1)};
-  return p_smh->near >= 0 && p_smh->near < 1 && p_smh->share >= 0 &&
-                 p_smh->share <= 1
-             ? TB_STATUS_ok
-             : TB_STATUS_argument;
+  const double n_inner = tb_params_number(p_params, "inner", 1);
+  if (!(n_inner >= 1 && n_inner <= N_INNER)) {
+    return TB_STATUS_argument;
+  }
+  *p_smh = (struct smh){.n_inner = (size_t)n_inner};
+  if (tb_params_find(p_params, "proposals") == NULL) {
+    set_default(p_smh, p_params);
+  } else if (!set_proposals(p_smh, p_params)) {
+    return TB_STATUS_argument;
+  }
+  size_t n_array = 0;
+  for (size_t k = 0; k < p_smh->n_proposal; ++k) {
+    const struct smh_proposal* p = &p_smh->v_proposal[k];
+    if (p->type == NULL || !(p->until >= 0 && p->until <= 1 + 1e-9) ||
+        (p->type->is_possible != NULL && !p->type->is_possible(p->v_option))) {
+      return TB_STATUS_argument;
+    }
+    n_array = p->type->n_array > n_array ? p->type->n_array : n_array;
+  }
+  p_kernel->n_array = AT_scratch + n_array;
+  return TB_STATUS_ok;
+}
+
+static const struct smh_proposal* pick(const struct smh* p_smh,
+                                       double uniform) {
+  size_t k = 0;
+  while (k + 1 < p_smh->n_proposal && !(uniform < p_smh->v_proposal[k].until)) {
+    ++k;
+  }
+  return &p_smh->v_proposal[k];
+}
+
+/* v_theta := where K steps of the surrogate's chain lead */
+static enum tb_status surrogate_steps(struct tb_chain* p_chain,
+                                      const struct tb_surrogate* p_surrogate,
+                                      double* v_theta) {
+  const struct smh* p_smh = tb_kernel_self(p_chain);
+  const size_t n_byte = p_chain->n_dim * sizeof(double);
+  struct tb_rng* p_rng = &p_chain->v_rng[TB_STREAM_noise];
+  struct tb_spot from = {.v_theta = tb_kernel_array(p_chain, AT_from)};
+  struct tb_spot to = {.v_theta = v_theta};
+  memcpy(from.v_theta, p_chain->v_theta, n_byte);
+  enum tb_status status =
+      tb_surrogate_beyond(p_chain, p_surrogate, from.v_theta, &from.beyond);
+  for (size_t k = 0; k < p_smh->n_inner && status == TB_STATUS_ok; ++k) {
+    const struct smh_proposal* p = pick(p_smh, tb_rng_unif(p_rng));
+    double log_ratio;
+    status = p->type->draw(p_chain,
+                           p_surrogate,
+                           p->v_option,
+                           &from,
+                           &to,
+                           tb_kernel_array(p_chain, AT_scratch),
+                           &log_ratio);
+    /* no coin where it would not be looked at */
+    if (log_ratio >= 0 || log(tb_rng_unif(p_rng)) < log_ratio) {
+      memcpy(from.v_theta, to.v_theta, n_byte);
+      from.beyond = to.beyond;
+    }
+  }
+  memcpy(v_theta, from.v_theta, n_byte);
+  return status;
 }
 
 static enum tb_status smh_step(struct tb_chain* p_chain) {
-  const struct tb_target* p_target = p_chain->p_target;
-  const struct smh* p_smh = tb_kernel_self(p_chain);
-  const struct tb_law* p_law =
-      p_target->p_estimator->type->law(p_target->p_estimator);
-  const size_t n_dim = p_chain->n_dim;
-  struct tb_rng* p_rng = &p_chain->v_rng[TB_STREAM_noise];
+  const struct tb_estimator* p_estimator = p_chain->p_target->p_estimator;
   double* v_theta = tb_kernel_array(p_chain, AT_theta);
-  double* v_xi = tb_kernel_array(p_chain, AT_xi);
-  double* v_z = tb_kernel_array(p_chain, AT_z);
   struct tb_proposal proposal = {.v_theta = v_theta,
                                  .v_gradient =
                                      tb_kernel_array(p_chain, AT_gradient)};
-  const bool is_near = tb_rng_unif(p_rng) < p_smh->share;
-  tb_rng_fill_norm(p_rng, v_xi, n_dim);
-  if (is_near) {
-    const double rest = sqrt(1 - p_smh->near * p_smh->near);
-    tb_frame_to_sampler(&p_law->frame, p_chain->v_theta, v_z);
-    for (size_t j = 0; j < n_dim; ++j) {
-      v_xi[j] = p_smh->near * (v_z[j] - p_law->v_mean[j]) + rest * v_xi[j];
-    }
+  enum tb_status status =
+      surrogate_steps(p_chain,
+                      p_estimator->type->surrogate(p_estimator),
+                      v_theta);
+  if (status == TB_STATUS_ok &&
+      memcmp(v_theta, p_chain->v_theta, p_chain->n_dim * sizeof(double)) == 0) {
+    /* nothing to test */
+    p_chain->counts.n_propose += 1;
+    p_chain->n_batch = 0;
+    return TB_STATUS_ok;
   }
-  for (size_t j = 0; j < n_dim; ++j) {
-    v_xi[j] += p_law->v_mean[j];
+  if (status == TB_STATUS_ok) {
+    status = tb_test_look(p_chain, &proposal);
   }
-  tb_frame_to_parameter(&p_law->frame, v_xi, v_theta);
-  const enum tb_status status = tb_test_look(p_chain, &proposal);
   if (status != TB_STATUS_ok) {
     return status;
   }
@@ -74,11 +173,11 @@ static enum tb_status smh_step(struct tb_chain* p_chain) {
 
 const struct tb_kernel_type tb_kernel_smh = {
     .name = "smh",
-    .citation = "Cornish et al. (2019), ICML",
+    .citation = "Cornish et al. (2019), ICML; Liu (2001)",
     .flags =
         TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP | TB_KERNEL_FACTORISED,
     .n_self = sizeof(struct smh),
     .init = smh_init,
-    .n_array = N_ARRAY,
+    .n_array = AT_scratch,
     .step = smh_step,
 };

@@ -54,7 +54,7 @@ struct tb_model_expansion {
   bool (*has_remainders)(const struct tb_model* p_model);
 
   /* e_i of each row of the batch at two places, v_from and v_to away (deltas,
-   * n_dim each), whatever its multiplier. */
+   * n_dim each), whatever its multiplier. v_from, v_e_from NULL: at one. */
   void (*remainders)(const struct tb_model* p_model,
                      const struct tb_workspace* p_work,
                      const void* v_record,
@@ -63,6 +63,13 @@ struct tb_model_expansion {
                      const struct tb_batch* p_batch,
                      double* v_e_from,
                      double* v_e_to);
+
+  /* t_i = x_i^T delta of each row of the batch into v_t */
+  void (*steps)(const struct tb_model* p_model,
+                const struct tb_workspace* p_work,
+                const double* v_delta,
+                const struct tb_batch* p_batch,
+                double* v_t);
 
   /* Have the rows fetched that remainders() will be asked for. */
   void (*prefetch)(const struct tb_model* p_model,

@@ -56,6 +56,11 @@ void glm_remainders(const struct tb_model* p_model,
                     const struct tb_batch* p_batch,
                     double* v_e_from,
                     double* v_e_to);
+void glm_steps(const struct tb_model* p_model,
+               const struct tb_workspace* p_work,
+               const double* v_delta,
+               const struct tb_batch* p_batch,
+               double* v_t);
 enum tb_status glm_norms(const struct tb_model* p_model,
                          const double* v_chol,
                          const struct tb_batch* p_batch,

@@ -42,13 +42,17 @@ void glm_remainders(const struct tb_model* p_model,
   const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
   const struct glm_point point = {.response =
                                       tb_response_at(&p_glm->response, NULL)};
-  glm_pad(scratch.v_theta, v_from, p_glm->n_coef, n_padded);
+  if (v_from != NULL) {
+    glm_pad(scratch.v_theta, v_from, p_glm->n_coef, n_padded);
+  }
   glm_pad(scratch.v_reference, v_to, p_glm->n_coef, n_padded);
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const struct tb_rows rows = tb_batch_block(p_batch, b);
     struct glm_block block = {.n_row = rows.n_row};
     double v_t[BLOCK], v_u[BLOCK];
-    glm_load_steps(p_glm, &rows, p_record, scratch.v_theta, v_t);
+    if (v_from != NULL) {
+      glm_load_steps(p_glm, &rows, p_record, scratch.v_theta, v_t);
+    }
     glm_load_steps(p_glm, &rows, p_record, scratch.v_reference, v_u);
     for (size_t k = 0; k < rows.n_row; ++k) {
       const struct glm_record* p =
@@ -59,8 +63,25 @@ void glm_remainders(const struct tb_model* p_model,
     }
     glm_load_more_y(p_glm, &rows, &block);
     const struct tb_response_rows response = glm_rows(&point, &block);
-    p_type->remainder(&response, v_t, v_e_from + b);
+    if (v_from != NULL) {
+      p_type->remainder(&response, v_t, v_e_from + b);
+    }
     p_type->remainder(&response, v_u, v_e_to + b);
+  }
+}
+
+void glm_steps(const struct tb_model* p_model,
+               const struct tb_workspace* p_work,
+               const double* v_delta,
+               const struct tb_batch* p_batch,
+               double* v_t) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
+  glm_pad(scratch.v_theta, v_delta, p_glm->n_coef, p_store->n_padded);
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    const struct tb_rows rows = tb_batch_block(p_batch, b);
+    p_store->type->dot(p_store, &rows, scratch.v_theta, v_t + b);
   }
 }
 

@@ -46,7 +46,8 @@ void tb_row_bounds_at(const struct tb_row_bounds* p_bounds,
     /* 0 times Inf: a row of zeros has no say */
     v_psi[i] =
         norm == 0 ? 0 : p_bounds->scale * v_psi[i] * (norm * norm * norm / 6);
-    v_is_always[i] = !(p_bounds->phi * v_psi[i] <= 1);
+    v_is_always[i] = !(p_bounds->phi * v_psi[i] <= 1) ||
+                     (p_bounds->wide > 0 && norm >= p_bounds->wide);
   }
 }
 

@@ -17,6 +17,8 @@ struct tb_row_bounds {
   double radius;                  /* R */
   double phi;                     /* above 1 / phi a row is looked at always */
   double scale;                   /* s of the likelihood */
+  double wide; /* rows of such a norm are looked at always, too; 0: no norm is
+                  large enough */
 };
 
 /* psi_i of n_row records, with their ||L^{-1} x_i||, and whether a row is

@@ -54,6 +54,7 @@ recipe_now <- function() {
 local_way <- function(way, env = parent.frame()) {
   settings <- recipe_now()
   settings$exact_acceptance <- 2
+  settings$awkward_acceptance <- 2
   if (way == "minibatches") {
     settings$order_step <- 0
   }

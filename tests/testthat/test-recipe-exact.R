@@ -147,6 +147,13 @@ test_that("what a run may keep and watch works under exact steps", {
 
 test_that("a tail that exact steps would not come back from is seen", {
   model <- separated_model(20)
+  # its rows are then known as they are, where that can be
+  fit <- recipe_fit(model)
+  expect_s3_class(fit$kernel, "tall_kernel_smh")
+  expect_identical(fit$kernel$args$awkward, as.double(10001:10300))
+  settings <- recipe_now()
+  settings$awkward_acceptance <- 2
+  local_function("recipe_settings", settings)
   fit <- suppressWarnings(recipe_fit(model), classes = "tall_warning_recipe")
   expect_s3_class(fit$kernel, "tall_kernel_sgbd")
   expect_match(fit$plan, "tails are too heavy", fixed = TRUE)
@@ -226,6 +233,7 @@ test_that("exact steps that take long are compared with others, by count", {
   expect_false(fast(5.1 * others))
   # then the others are taken, and the plan says why
   settings$exact_ratio <- 0
+  settings$awkward_acceptance <- 2
   local_function("recipe_settings", settings)
   fit <- recipe_fit(model)
   expect_s3_class(fit$kernel, "tall_kernel_sgld")

@@ -95,14 +95,34 @@ static void steep_model(struct fixture* p,
   free(v_x);
 }
 
+/* What a run has in its surrogate and how it proposes; of zeros: the law, by
+ * the kernel's own proposals. */
+struct setting {
+  size_t n_awkward;
+  const double* v_awkward; /* from 0 */
+  const double* v_metric;  /* n_dim x n_dim; NULL: none */
+  const double* v_line;    /* of one; NULL: none */
+  size_t n_proposal;
+  const double* v_proposal; /* places */
+  const double* v_option;   /* two of each */
+  double n_inner;
+};
+
 /* a run of n_chain chains, all at v_theta */
-static struct tb_run* run_at(struct fixture* p,
-                             const double* v_at,
-                             const double* v_theta,
-                             double scale,
-                             size_t n_chain) {
+static struct tb_run* run_with(struct fixture* p,
+                               const double* v_at,
+                               const double* v_theta,
+                               double scale,
+                               size_t n_chain,
+                               const struct setting* p_setting) {
   const size_t n_dim = p->model.n_dim;
   const double factorised = 1;
+  const double whole = p_setting->n_awkward > 0 || p_setting->n_proposal > 0;
+  const size_t n = p_setting->n_proposal;
+  double v_share[8];
+  for (size_t k = 0; k < n; ++k) {
+    v_share[k] = 1 / (double)n;
+  }
   double* v_init = check_alloc(n_chain * n_dim, sizeof(double));
   for (size_t c = 0; c < n_chain; ++c) {
     memcpy(v_init + c * n_dim, v_theta, n_dim * sizeof(double));
@@ -110,10 +130,29 @@ static struct tb_run* run_at(struct fixture* p,
   const struct tb_param v_estimator[] = {
       {"at", v_at, NULL, n_dim, n_dim},
       {"scale", &scale, NULL, 1, 1},
-      {"factorised", &factorised, NULL, 1, 1}};
+      {"factorised", &factorised, NULL, 1, 1},
+      {"whole_prior", &whole, NULL, 1, 1},
+      {"awkward",
+       p_setting->v_awkward,
+       NULL,
+       p_setting->n_awkward,
+       p_setting->n_awkward},
+      {"lines", p_setting->v_line, NULL, n_dim, n_dim},
+      {"metric", p_setting->v_metric, NULL, n_dim * n_dim, n_dim},
+      {"free", p_setting->v_metric, NULL, n_dim * n_dim, n_dim}};
+  const struct tb_param v_kernel[] = {
+      {"proposals", p_setting->v_proposal, NULL, n, n},
+      {"shares", v_share, NULL, n, n},
+      {"options", p_setting->v_option, NULL, 2 * n, 2 * n},
+      {"inner", &p_setting->n_inner, NULL, 1, 1}};
+  const struct tb_params estimator = {v_estimator,
+                                      p_setting->v_line == NULL     ? 5
+                                      : p_setting->v_metric == NULL ? 6
+                                                                    : 8};
+  const struct tb_params kernel = {v_kernel, n > 0 ? 4 : 0};
   const struct tb_run_spec spec = {.p_model = &p->model,
-                                   .kernel = {"smh", {NULL, 0}},
-                                   .estimator = {"cv2", {v_estimator, 3}},
+                                   .kernel = {"smh", kernel},
+                                   .estimator = {"cv2", estimator},
                                    .schedule = {"constant", {NULL, 0}},
                                    .n_chain = n_chain,
                                    .n_sampling = 1,
@@ -127,6 +166,15 @@ static struct tb_run* run_at(struct fixture* p,
   return status == TB_STATUS_ok ? p_run : NULL;
 }
 
+static struct tb_run* run_at(struct fixture* p,
+                             const double* v_at,
+                             const double* v_theta,
+                             double scale,
+                             size_t n_chain) {
+  const struct setting plain = {.n_awkward = 0};
+  return run_with(p, v_at, v_theta, scale, n_chain, &plain);
+}
+
 static struct tb_chain* chain_of(struct tb_run* p_run, size_t c) {
   return (struct tb_chain*)tb_run_chain(p_run, c);
 }
@@ -136,7 +184,7 @@ static const struct tb_cv2* cv2_of(struct tb_run* p_run) {
 }
 
 static const struct tb_law* law_of(struct tb_run* p_run) {
-  return tb_factors_law(cv2_of(p_run)->p_factors);
+  return &tb_factors_surrogate(cv2_of(p_run)->p_factors)->law;
 }
 
 /* log density of the law, without its constant */
@@ -186,12 +234,33 @@ static void direction(struct tb_rng* p_rng, size_t n_dim, double* v) {
   }
 }
 
+static const struct tb_surrogate* surrogate_of(struct tb_run* p_run) {
+  return tb_factors_surrogate(cv2_of(p_run)->p_factors);
+}
+
+/* log pi^ where a chain of the run looks at it */
+static double log_surrogate(struct tb_run* p_run, const double* v_theta) {
+  double beyond;
+  if (tb_surrogate_beyond(chain_of(p_run, 0),
+                          surrogate_of(p_run),
+                          v_theta,
+                          &beyond) != TB_STATUS_ok) {
+    abort();
+  }
+  return beyond + law_density(p_run, v_theta);
+}
+
+static const double v_first_five[] = {0, 1, 2, 3, 4};
+static const double v_two[] = {1, 3};
+
 /* ---- exactness ---- */
 
-/* a(theta, theta') / a(theta', theta) is the ratio of pi over the law: of five
- * rows, with every coin of the test; thinned or looked at always, in every
- * shell, off the mode, with every prior, tempered or not */
-static void detailed_balance(struct check* p_check) {
+/* a(theta, theta') / a(theta', theta) is the ratio of pi over the surrogate: of
+ * five rows, with every coin of the test; thinned or looked at always, in every
+ * shell, off the mode, with every prior, tempered or not. A surrogate of all
+ * rows is the target: all are accepted. */
+static void balance_with(struct check* p_check,
+                         const struct setting* p_setting) {
   const double v_kind[] = {0, 1, 2, 5, 6};
   for (size_t place = 0; place < tb_response_count(); ++place) {
     if (tb_response_registry[place]->remainder == NULL) {
@@ -207,7 +276,7 @@ static void detailed_balance(struct check* p_check) {
             is_concave(tb_response_registry[place]) ? v_off : v_middle;
         steep_model(&f, place, 5, N_DIM, v_kind[k]);
         tb_rng_init(&rng, 1, 0, TB_STREAM_noise);
-        struct tb_run* p_run = run_at(&f, v_at, v_at, scale, 1);
+        struct tb_run* p_run = run_with(&f, v_at, v_at, scale, 1, p_setting);
         CHECK(p_run != NULL);
         if (p_run == NULL) {
           fixture_free(&f);
@@ -227,7 +296,7 @@ static void detailed_balance(struct check* p_check) {
             place_at(p_run, v_z[s], v_theta[s]);
             double terms;
             v_log[s] = log_target(&f, v_theta[s], scale, &terms) -
-                       law_density(p_run, v_theta[s]);
+                       log_surrogate(p_run, v_theta[s]);
             size = fmax(size, terms);
           }
           for (int s = 0; s < 2; ++s) {
@@ -240,7 +309,12 @@ static void detailed_balance(struct check* p_check) {
             CHECK(largest <= 1 + 1e-6);
             CHECK(v_accept[s] >= 0 && v_accept[s] <= 1);
           }
-          if (v_accept[0] > 1e-200 && v_accept[1] > 1e-200) {
+          const bool is_inside =
+              isfinite(v_log[0]) && isfinite(v_log[1]); /* of the bounds */
+          if (p_setting->n_awkward == 5) {
+            CHECK(v_accept[0] == 1 && v_accept[1] == 1);
+          }
+          if (is_inside && v_accept[0] > 1e-200 && v_accept[1] > 1e-200) {
             CHECK_CLOSE(log(v_accept[0]) - log(v_accept[1]),
                         v_log[1] - v_log[0],
                         1e-12 * (1 + size));
@@ -251,6 +325,195 @@ static void detailed_balance(struct check* p_check) {
       }
     }
   }
+}
+
+static void detailed_balance(struct check* p_check) {
+  const struct setting v_setting[] = {
+      {.n_awkward = 0},
+      {.n_awkward = 2, .v_awkward = v_two},
+      {.n_awkward = 5, .v_awkward = v_first_five}};
+  for (size_t k = 0; k < 3; ++k) {
+    balance_with(p_check, &v_setting[k]);
+  }
+}
+
+/* the gradient of log pi^ is that of its differences */
+static void surrogate_gradient(struct check* p_check) {
+  const double v_kind[] = {1, 2, 6};
+  for (int k = 0; k < 3; ++k) {
+    for (size_t n = 0; n < 3; ++n) {
+      struct fixture f;
+      const double v_at[N_DIM] = {0.2, -0.1, 0.3}, v_size[] = {0, 2, 5};
+      const struct setting setting = {.n_awkward = (size_t)v_size[n],
+                                      .v_awkward =
+                                          n == 1 ? v_two : v_first_five,
+                                      .n_proposal = 1,
+                                      .v_proposal = v_first_five,
+                                      .v_option = v_first_five,
+                                      .n_inner = 1};
+      const double v_theta[N_DIM] = {0.3, 0.25, -0.2}, h = 1e-5;
+      double v_gradient[N_DIM], v_moved[N_DIM];
+      steep_model(&f, 1, 5, N_DIM, v_kind[k]);
+      struct tb_run* p_run = run_with(&f, v_at, v_at, 0.7, 1, &setting);
+      CHECK(tb_surrogate_gradient(chain_of(p_run, 0),
+                                  surrogate_of(p_run),
+                                  v_theta,
+                                  v_gradient) == TB_STATUS_ok);
+      for (size_t j = 0; j < N_DIM; ++j) {
+        memcpy(v_moved, v_theta, sizeof v_moved);
+        v_moved[j] = v_theta[j] + h;
+        const double above = log_surrogate(p_run, v_moved);
+        v_moved[j] = v_theta[j] - h;
+        const double slope = (above - log_surrogate(p_run, v_moved)) / (2 * h);
+        CHECK_CLOSE(v_gradient[j], slope, 1e-4 * (1 + fabs(slope)));
+      }
+      tb_run_destroy(p_run);
+      fixture_free(&f);
+    }
+  }
+}
+
+/* Steps of a chain in one dimension that starts from pi: the law of (theta,
+ * theta') is symmetric, and theta' is of pi again. Cells of theta by its
+ * quantiles; S of 0, 2 and 5 rows of five, K = 1 and 3, each proposal by itself
+ * and all of them. */
+enum { N_GRID = 8000, N_LAW = 4, REACH = 80 };
+
+static double grid_at(size_t i) {
+  return REACH * (2 * ((double)i + 0.5) / N_GRID - 1);
+}
+
+/* the distribution of pi on the grid, in z of the law */
+static void
+target_cells(struct tb_run* p_run, const struct fixture* p, double* v_cdf) {
+  double most = -INFINITY, sum = 0;
+  for (size_t i = 0; i < N_GRID; ++i) {
+    const double z = grid_at(i);
+    double theta, size;
+    place_at(p_run, &z, &theta);
+    v_cdf[i] = log_target(p, &theta, 1, &size);
+    most = fmax(most, v_cdf[i]);
+  }
+  for (size_t i = 0; i < N_GRID; ++i) {
+    sum += exp(v_cdf[i] - most);
+    v_cdf[i] = sum;
+  }
+  for (size_t i = 0; i < N_GRID; ++i) {
+    v_cdf[i] /= sum;
+  }
+}
+
+static size_t cell_of(const double* v_cdf, double z) {
+  const double at = floor((z / REACH + 1) / 2 * N_GRID);
+  const size_t i = at < 0 ? 0 : at >= N_GRID ? N_GRID - 1 : (size_t)at;
+  const size_t cell = (size_t)(N_LAW * v_cdf[i]);
+  return cell < N_LAW ? cell : N_LAW - 1;
+}
+
+/* Did it move to and fro enough to tell? */
+static bool symmetric_with(struct check* p_check,
+                           const struct setting* p_setting) {
+  enum { N_STEP = 30000 };
+  struct fixture f;
+  struct tb_rng rng;
+  double v_cdf[N_GRID], v_pair[N_LAW][N_LAW] = {{0}};
+  double v_before[N_LAW] = {0}, v_after[N_LAW] = {0};
+  const double v_at[1] = {0.05};
+  steep_model(&f, 1, 5, 1, 2);
+  tb_rng_init(&rng, 9, 0, TB_STREAM_noise);
+  struct tb_run* p_run = run_with(&f, v_at, v_at, 1, 1, p_setting);
+  CHECK(p_run != NULL);
+  struct tb_chain* p_chain = chain_of(p_run, 0);
+  const struct tb_kernel* p_kernel = tb_run_target(p_run)->p_kernel;
+  target_cells(p_run, &f, v_cdf);
+  for (int t = 0; t < N_STEP; ++t) {
+    const double u = tb_rng_unif(&rng);
+    size_t low = 0, high = N_GRID - 1;
+    while (low < high) {
+      const size_t middle = (low + high) / 2;
+      if (v_cdf[middle] < u) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    double z = grid_at(low) + 2.0 * REACH / N_GRID * (tb_rng_unif(&rng) - 0.5);
+    const size_t from = cell_of(v_cdf, z);
+    place_at(p_run, &z, p_chain->v_theta);
+    CHECK(p_kernel->type->step(p_chain) == TB_STATUS_ok);
+    tb_frame_to_sampler(&law_of(p_run)->frame, p_chain->v_theta, &z);
+    const size_t to = cell_of(v_cdf, z);
+    v_pair[from][to] += 1;
+    v_before[from] += 1;
+    v_after[to] += 1;
+  }
+  double chi = 0, n = 0;
+  for (size_t a = 0; a < N_LAW; ++a) {
+    CHECK_CLOSE(v_after[a], v_before[a], 6 * sqrt(v_before[a]));
+    for (size_t b = 0; b < a; ++b) {
+      const double sum = v_pair[a][b] + v_pair[b][a];
+      const double away = v_pair[a][b] - v_pair[b][a];
+      if (sum > 20) {
+        chi += away * away / sum;
+        n += 1;
+      }
+    }
+  }
+  CHECK(n == 0 || (chi - n) / sqrt(2 * n) < 5);
+  tb_run_destroy(p_run);
+  fixture_free(&f);
+  return n >= 3;
+}
+
+static void steps_are_reversible(struct check* p_check) {
+  const double v_place[] = {0, 1, 2, 3};
+  const double v_option[] = {0, 0, 0.7, 0, 0.9, 2, 1.5, 0};
+  const double metric = 1.7, line = 0.8, v_size[] = {0, 2, 5};
+  size_t n_told = 0;
+  for (size_t n = 0; n < 3; ++n) {
+    for (size_t which = 0; which < 5; ++which) {
+      for (double inner = 1; inner <= 3; inner += 2) {
+        const size_t first = which % 4;
+        const struct setting setting = {
+            .n_awkward = (size_t)v_size[n],
+            .v_awkward = n == 1 ? v_two : v_first_five,
+            .v_metric = which % 2 == 0 ? &metric : NULL,
+            .v_line = &line,
+            .n_proposal = which == 4 ? 4 : 1,
+            .v_proposal = v_place + first,
+            .v_option = v_option + 2 * first,
+            .n_inner = inner};
+        n_told += symmetric_with(p_check, &setting);
+      }
+    }
+  }
+  CHECK(n_told >= 24);
+}
+
+/* what cannot be: rows that are not, not in order, proposals that are none */
+static void surrogate_refuses(struct check* p_check) {
+  const double v_at[N_DIM] = {0}, v_row[] = {60}, v_twice[] = {2, 2};
+  const double v_none[] = {17}, v_option[] = {0, 0}, v_place[] = {2};
+  const struct setting v_setting[] = {{.n_awkward = 1, .v_awkward = v_row},
+                                      {.n_awkward = 2, .v_awkward = v_twice},
+                                      {.n_proposal = 1,
+                                       .v_proposal = v_none,
+                                       .v_option = v_option,
+                                       .n_inner = 1},
+                                      {.n_proposal = 1,
+                                       .v_proposal = v_place,
+                                       .v_option = v_option,
+                                       .n_inner = 1},
+                                      {.n_proposal = 1,
+                                       .v_proposal = v_option,
+                                       .v_option = v_option,
+                                       .n_inner = 0}};
+  struct fixture f;
+  steep_model(&f, 1, 60, N_DIM, 1);
+  for (size_t k = 0; k < 5; ++k) {
+    CHECK(run_with(&f, v_at, v_at, 1, 1, &v_setting[k]) == NULL);
+  }
+  fixture_free(&f);
 }
 
 /* it accepts as often as its coins say, and counts what it looks at */
@@ -526,6 +789,9 @@ static void refuses(struct check* p_check) {
 
 const struct check_case check_factorised[] = {
     {"detailed balance", detailed_balance},
+    {"the gradient of the surrogate", surrogate_gradient},
+    {"steps by surrogates are reversible", steps_are_reversible},
+    {"a surrogate refuses what cannot be", surrogate_refuses},
     {"it accepts as often as its coins say", coins_are_fair},
     {"the law of one step", law_of_one_step},
     {"bounds hold, and are needed", bounds_hold},

@@ -1,0 +1,126 @@
+/* The surrogate of a posterior (surrogate transitions, Liu 2001): its rows'
+ * expansions of second order, but for a few awkward rows S that are as they
+ * are, and the prior as it is,
+ *
+ *   pi^(theta) = p(theta) exp(-sum_{i not in S} [U_i less e_i]) prod_{i in S}
+ *                exp(-U_i)
+ *              = N(theta; m, Sigma) exp(-[e_0(theta) + sum_{i in S} e_i])
+ *
+ * with the law N(m, Sigma) that all expansions add up to, and e_i what is left
+ * of a row beyond its own (gradients/factorised.c). Whatever is reversible for
+ * it may propose to the factorised test, which then looks at the other rows:
+ *
+ *   pi T prod_{i not in S} min(1, exp(-[e_i' - e_i]))
+ *     = pi^ T prod_{i not in S} min(exp(-e_i), exp(-e_i')), symmetric.
+ *
+ * This is what proposals may ask; of rows, priors and models they know nothing.
+ */
+#ifndef TB_GRADIENTS_SURROGATE_H
+#define TB_GRADIENTS_SURROGATE_H
+
+#include "base/frame.h"
+#include "base/rng.h"
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tb_chain;
+
+/* N(m, Sigma): z = L^T (theta - c) is N(v_mean, I) with the frame's c and L */
+struct tb_law {
+  struct tb_frame frame;
+  double* v_mean; /* n_dim */
+};
+
+/* Directions u along which it is far from normal, and what is known of each:
+ * log pi^ along u has the curvature u^T A u but for the prior and those rows of
+ * S that u moves. */
+struct tb_lines {
+  size_t n_line;
+  double* v_line;  /* n_dim x n_line: u */
+  double* v_bent;  /* n_dim x n_line: A u */
+  double* v_bend;  /* n_line: u^T A u */
+  size_t* v_first; /* n_line + 1: where the rows of each begin in v_row */
+  size_t* v_row;
+};
+
+struct tb_surrogate {
+  struct tb_law law;
+  const double* v_slope;  /* n_dim: d log of the law at its frame's center */
+  struct tb_frame metric; /* coordinates in which it is about round; of zeros:
+                             those of the law */
+  size_t n_free;          /* of the moves below; 0: all of the metric's */
+  double* v_free;         /* n_dim x n_free: D */
+  struct tb_lines lines;
+  size_t n_awkward;
+  size_t* v_awkward; /* S, in order */
+  bool has_prior;    /* e_0: the test does not look at the prior */
+};
+
+/* Moves theta + D w, with w of about unit scale: n numbers w; D is that of the
+ * metric, or a part of the coordinates, given the others. */
+static inline size_t tb_surrogate_n_free(const struct tb_surrogate* p) {
+  return p->n_free > 0 ? p->n_free : p->law.frame.n_dim;
+}
+/* v_to := v_from + D w */
+void tb_surrogate_move(const struct tb_surrogate* p_surrogate,
+                       const double* v_from,
+                       const double* v_w,
+                       double* v_to);
+/* v_pulled := D^T g */
+void tb_surrogate_pull(const struct tb_surrogate* p_surrogate,
+                       const double* v_gradient,
+                       double* v_pulled);
+
+/* d log of the law along line k at theta */
+double tb_surrogate_slope(const struct tb_surrogate* p_surrogate,
+                          size_t k,
+                          const double* v_theta);
+/* As tb_surrogate_beyond() below, of the prior and those rows of S alone that
+ * line k moves. */
+enum tb_status tb_surrogate_beyond_line(struct tb_chain* p_chain,
+                                        const struct tb_surrogate* p_surrogate,
+                                        size_t k,
+                                        const double* v_theta,
+                                        double* p_log);
+
+/* Is it the law? */
+static inline bool tb_surrogate_is_normal(const struct tb_surrogate* p) {
+  return p->n_awkward == 0 && !p->has_prior;
+}
+
+/* the coordinates of the metric */
+static inline const struct tb_frame*
+tb_surrogate_frame(const struct tb_surrogate* p) {
+  return p->metric.v_center != NULL ? &p->metric : &p->law.frame;
+}
+
+/* z of a proposal that leaves the law invariant: m + stay (z - m) + sqrt(1 -
+ * stay^2) xi; v_from, v_z: n_dim each, v_xi comes in as normals and is lost. */
+void tb_surrogate_draw(const struct tb_surrogate* p_surrogate,
+                       double stay,
+                       const double* v_from,
+                       double* v_xi,
+                       double* v_z,
+                       double* v_theta);
+
+/* log of the law's density, without its constant; v_z: n_dim of scratch */
+double tb_surrogate_law(const struct tb_surrogate* p_surrogate,
+                        const double* v_theta,
+                        double* v_z);
+
+/* *p_log := log pi^ less log of the law: -[e_0 + sum_S e_i]; -INFINITY outside
+ * the support of a prior that it has */
+enum tb_status tb_surrogate_beyond(struct tb_chain* p_chain,
+                                   const struct tb_surrogate* p_surrogate,
+                                   const double* v_theta,
+                                   double* p_log);
+
+/* v_gradient := that of log pi^ */
+enum tb_status tb_surrogate_gradient(struct tb_chain* p_chain,
+                                     const struct tb_surrogate* p_surrogate,
+                                     const double* v_theta,
+                                     double* v_gradient);
+
+#endif

@@ -1,0 +1,115 @@
+/* Slices (Neal 2003, Annals of Statistics 31) along one line of a surrogate,
+ * drawn at random: stepping out, then shrinking. What a line crosses may be a
+ * wall a hundredth as wide as the tail behind it, as of a level without an
+ * event, through which no fixed step leads.
+ *
+ * Its option: the width w, in lengths of the line's direction. It is reversible
+ * by itself, the coin always falls on its side. */
+#include "proposals/proposal.h"
+
+#include <math.h>
+
+enum { N_OUT = 64, N_IN = 200 };
+
+static bool slice_is_possible(const double* v_option) {
+  return v_option[0] > 0 && isfinite(v_option[0]);
+}
+
+struct line {
+  struct tb_chain* p_chain;
+  const struct tb_surrogate* p_surrogate;
+  size_t k;
+  const struct tb_spot* p_from;
+  struct tb_spot* p_to;
+  double slope, bend; /* of the law, along it */
+  double before;      /* what the rows it moves say at its origin */
+};
+
+/* log pi^ at from + s u, less that at from; p_to := that place */
+static enum tb_status line_at(const struct line* p, double s, double* p_log) {
+  const size_t n_dim = p->p_chain->n_dim;
+  const double* v_line = p->p_surrogate->lines.v_line + p->k * n_dim;
+  double after = 0;
+  for (size_t j = 0; j < n_dim; ++j) {
+    p->p_to->v_theta[j] = p->p_from->v_theta[j] + s * v_line[j];
+  }
+  const enum tb_status status = tb_surrogate_beyond_line(p->p_chain,
+                                                         p->p_surrogate,
+                                                         p->k,
+                                                         p->p_to->v_theta,
+                                                         &after);
+  p->p_to->beyond = p->p_from->beyond + (after - p->before);
+  const double log = s * p->slope - 0.5 * s * s * p->bend + after - p->before;
+  *p_log = isnan(log) ? -INFINITY : log;
+  return status;
+}
+
+/* The end of the slice on one side, in steps of the width, `most` at most. */
+static enum tb_status
+step_out(const struct line* p, double level, double by, int most, double* p_s) {
+  enum tb_status status = TB_STATUS_ok;
+  for (int k = 0; k < most && status == TB_STATUS_ok; ++k) {
+    double log;
+    status = line_at(p, *p_s, &log);
+    if (!(log > level)) {
+      break;
+    }
+    *p_s += by;
+  }
+  return status;
+}
+
+static enum tb_status slice_draw(struct tb_chain* p_chain,
+                                 const struct tb_surrogate* p_surrogate,
+                                 const double* v_option,
+                                 const struct tb_spot* p_from,
+                                 struct tb_spot* p_to,
+                                 double* v_scratch,
+                                 double* p_log) {
+  struct tb_rng* p_rng = &p_chain->v_rng[TB_STREAM_noise];
+  struct line line = {.p_chain = p_chain,
+                      .p_surrogate = p_surrogate,
+                      .p_from = p_from,
+                      .p_to = p_to};
+  (void)v_scratch;
+  *p_log = -INFINITY; /* stays, where there is no line */
+  p_to->beyond = p_from->beyond;
+  if (p_surrogate->lines.n_line == 0) {
+    return TB_STATUS_ok;
+  }
+  line.k = tb_rng_index(p_rng, p_surrogate->lines.n_line);
+  line.slope = tb_surrogate_slope(p_surrogate, line.k, p_from->v_theta);
+  line.bend = p_surrogate->lines.v_bend[line.k];
+  enum tb_status status = tb_surrogate_beyond_line(p_chain,
+                                                   p_surrogate,
+                                                   line.k,
+                                                   p_from->v_theta,
+                                                   &line.before);
+  const double width = v_option[0];
+  const double level = log(tb_rng_unif(p_rng));
+  double low = -width * tb_rng_unif(p_rng), high = low + width;
+  const int n_low = (int)(N_OUT * tb_rng_unif(p_rng));
+  if (status == TB_STATUS_ok) {
+    status = step_out(&line, level, -width, n_low, &low);
+  }
+  if (status == TB_STATUS_ok) {
+    status = step_out(&line, level, width, N_OUT - 1 - n_low, &high);
+  }
+  for (int k = 0; k < N_IN && status == TB_STATUS_ok; ++k) {
+    const double s = low + (high - low) * tb_rng_unif(p_rng);
+    double log;
+    status = line_at(&line, s, &log);
+    if (log > level) {
+      *p_log = 0;
+      return status;
+    }
+    *(s < 0 ? &low : &high) = s;
+  }
+  return status; /* where rounding leaves no slice it stays */
+}
+
+const struct tb_proposal_type tb_proposal_slice = {
+    .name = "slice",
+    .is_possible = slice_is_possible,
+    .draw = slice_draw,
+};
