@@ -6,8 +6,8 @@
  *
  * The group is the datum: "rows" of this model, to all who ask it, are groups.
  * The columns of z' are those of z in one unit, and about their means where
- * these are far from 0: with a covariate in raw units the effects u would be all
- * but collinear, and those of z' are not. Effects that are read are u, and
+ * these are far from 0: with a covariate in raw units the effects u would be
+ * all but collinear, and those of z' are not. Effects that are read are u, and
  * their prior is one of their covariance, A Lambda Lambda^T A^T.
  *
  * theta = (beta, lambda, s): lambda are, see groups-factor.c, the logarithms of
