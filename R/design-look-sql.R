@@ -54,11 +54,11 @@ look_sql <- function(tables, request, refresh) {
       value = 0
     )
   }
-  if (n_row <= look_settings$rows) {
+  if (n_row <= setting("look")$rows) {
     return(list(is_whole = TRUE))
   }
   strata <- count_strata(s, counts[is_complete, , drop = FALSE])
-  if (max(0, lengths(strata)) > look_settings$levels) {
+  if (max(0, lengths(strata)) > setting("look")$levels) {
     return(NULL)
   }
   rates <- pilot_rates(strata, n_row)
@@ -288,10 +288,10 @@ count_strata <- function(s, counts) {
 # Of each row the share that is wanted: list(all, strata), the latter only where
 # it is more.
 pilot_rates <- function(strata, n_row) {
-  all <- look_settings$rows / n_row
+  all <- setting("look")$rows / n_row
   own <- lapply(strata, function(n) {
     # so many that the least is there almost surely
-    rate <- pmin(1.5 * look_settings$of_stratum / n, 1)
+    rate <- pmin(1.5 * setting("look")$of_stratum / n, 1)
     rate[rate > all]
   })
   list(all = min(1, all), strata = own)

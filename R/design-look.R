@@ -3,13 +3,6 @@
 # some rows of every level and of every outcome, each with the number of rows
 # that it stands for.
 
-look_settings <- list(
-  rows = 65536,      # of the pilot; of fewer all are kept
-  of_stratum = 100,  # of every level and outcome
-  levels = 1000,     # more: that is no design for a pass
-  seed = 1           # of which rows they are: the same for every run
-)
-
 # list(frame, weights, rows, ends, n_read, n_row, n_missing, is_whole,
 # response_levels, digest): the pilot's columns as they are in the source and
 # the rows each stands for; rows at the ends of columns; what the next pass must
@@ -21,7 +14,7 @@ look_at_source <- function(source, request, refresh = 0) {
   args <- list(
     request = request,
     strata = stratum_expressions(head, request),
-    settings = look_settings,
+    settings = setting("look"),
     kinds = column_kinds(head[request$columns]),
     may_change = may_change(source)
   )

@@ -4,11 +4,11 @@
 # list(plan, seconds, why_not): the plan of such draws, NULL where there is
 # none; what the run will take, by count; the reason why there is no plan.
 try_exact <- function(model, mode, control, ledger) {
-  s <- recipe_settings
+  s <- setting("recipe")
   if (!model_info(model)$has_remainders) {
     return(list(why_not = no_remainders(model)))
   }
-  if (model$n_dim > most_whitened) {
+  if (model$n_dim > setting("most_whitened")) {
     return(list(why_not = "exact steps are for fewer parameters"))
   }
   plan <- new_plan(
@@ -33,7 +33,7 @@ try_exact <- function(model, mode, control, ledger) {
 # What a pilot's report says of exact steps: list(why_not), or list(share,
 # steps, seconds, rows, acceptance). tail(): tail_shape().
 judge_exact <- function(model, report, control, tail) {
-  s <- recipe_settings
+  s <- setting("recipe")
   n_data <- model$n_data
   acceptance <- report$n_accept / report$n_propose
   rows <- (report$n_row - report$n_full * n_data) / report$n_propose
@@ -100,7 +100,7 @@ short <- function(x) {
 # A run of a few hundred steps, the same whatever the run's seed is; NULL where
 # it cannot be made.
 exact_pilot <- function(plan, control) {
-  s <- recipe_settings
+  s <- setting("recipe")
   pilot <- pilot_control(control, s$exact_pilot)
   tryCatch(
     {
@@ -120,7 +120,7 @@ exact_pilot <- function(plan, control) {
 # heavier than a normal one (see tail_shape()) fewer are accepted.
 exact_steps <- function(acceptance, tail = 1, share = 0.1) {
   correlation <- 1 - acceptance * (1 - 0.9 * share)
-  steps <- log(recipe_settings$exact_correlation) / log(correlation)
+  steps <- log(setting("recipe")$exact_correlation) / log(correlation)
   excess <- exp((1 - tail) * tail_radius^2 / 2)
   max(1, ceiling(steps * max(1, excess / 2)))
 }
@@ -143,7 +143,7 @@ tail_radius <- 3
 # Those that matter more than others are looked at one and all, of the others as
 # many as tell what is left of their second-order expansions.
 tail_shape <- function(model, mode, control, ledger) {
-  s <- recipe_settings
+  s <- setting("recipe")
   covariance <- vcov(mode)
   cubic <- order_weights(model, mode, control)
   order <- order(cubic, decreasing = TRUE)
@@ -168,7 +168,7 @@ tail_directions <- function(model, mode, covariance, heavy) {
   sd <- sqrt(diag(covariance))
   parameters <- covariance / rep(sd, each = length(sd))
   at <- as.double(mode$estimate)
-  rows <- lapply(utils::head(heavy, recipe_settings$heavy_rows), function(i) {
+  rows <- lapply(utils::head(heavy, setting("recipe")$heavy_rows), function(i) {
     g <- model_evaluate(model, at, "likelihood", index = i)$gradient
     v <- covariance %*% as.double(g)
     size <- sqrt(sum(as.double(g) * v))

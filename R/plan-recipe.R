@@ -35,7 +35,7 @@ plan_recipe <- function(model, sampler, control, in_place) {
 
 # Exact steps are worth a few times the time of others.
 is_fast_enough <- function(tried, model, mode, control, ledger) {
-  s <- recipe_settings
+  s <- setting("recipe")
   tried$seconds <= s$exact_seconds ||
     tried$seconds <=
       s$exact_ratio * order_seconds(model, mode, control, ledger)
@@ -44,7 +44,7 @@ is_fast_enough <- function(tried, model, mode, control, ledger) {
 # The plan where exact steps from a few rows do not pay: in whitened
 # coordinates.
 plan_whitened <- function(model, mode, control, in_place, ledger) {
-  s <- recipe_settings
+  s <- setting("recipe")
   kappa <- laplace_kappa(model, mode)
   white <- whiten_model(model, mode, in_place)
   spend(ledger, "recipe", 1) # the rows are written anew
@@ -89,7 +89,7 @@ plan_minibatches <- function(
   control,
   ledger
 ) {
-  s <- recipe_settings
+  s <- setting("recipe")
   # where gradients rise steeply, fixed Langevin steps are thrown out
   is_far <- length(shape$far) > 0
   if (is_far && samples_aux(model)) {
@@ -119,7 +119,7 @@ plan_minibatches <- function(
 # Bounds and kinks take a kernel that accepts or rejects, and few rows allow
 # one.
 needs_metropolis <- function(model, kappa) {
-  s <- recipe_settings
+  s <- setting("recipe")
   length(bounded_coordinates(model)) > 0 ||
     kappa > s$laplace_kappa ||
     model$n_data <= s$small_data

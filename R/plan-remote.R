@@ -12,7 +12,7 @@ plan_remote <- function(model, control) {
   if (is.null(drawn)) {
     need_rows("exact steps would look at too many rows")
   }
-  share <- recipe_settings$exact_pilot / drawn$n_step
+  share <- setting("recipe")$exact_pilot / drawn$n_step
   parts <- split_rows(drawn, share, control)
   plan <- plan_of_drawn(model, drawn, parts$pilot, control, ledger)
   report <- exact_pilot(plan, control)
@@ -69,7 +69,7 @@ enough_steps <- function(psi, phi, n_step, control) {
     return(n_step)
   }
   # far fewer than are too many
-  n_row <- min(least_ahead * control$chains, chunk_rows / 4)
+  n_row <- min(least_ahead * control$chains, setting("chunk_rows") / 4)
   least <- ceiling(n_row / (drawn_share * phi * psi))
   if (is.finite(least)) max(n_step, least) else n_step
 }
@@ -165,7 +165,7 @@ draw_rows <- function(
   model,
   control,
   ledger,
-  n_step = steps_of_run(control, steps_ahead) + recipe_settings$exact_pilot,
+  n_step = steps_of_run(control, steps_ahead) + setting("recipe")$exact_pilot,
   found = model$remote$found
 ) {
   remote <- model$remote
@@ -229,7 +229,10 @@ take_rows_ahead.tall_rows <- function(rows, found, draw, control) {
     chol = found$chol,
     draw = draw,
     cores = control$cores,
-    most = list(rows = chunk_rows, share = recipe_settings$full_share)
+    most = list(
+      rows = setting("chunk_rows"),
+      share = setting("recipe")$full_share
+    )
   )
   show <- pass_show(draw$pass + found$passes + 1, control)
   passed <- pass_over(rows, draws_over, args, show, known = found$facts)

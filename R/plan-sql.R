@@ -18,7 +18,8 @@ take_rows_ahead.tall_rows_database <- function(rows, found, draw, control) {
   summed <- sql_sums_at(rows, found$theta, with_psi, found$facts)
   sums <- summed$sums
   wanted <- draw$rate * sums[["psi"]] + sums[["always"]]
-  if (wanted > max(chunk_rows, sums[["n"]] * recipe_settings$full_share)) {
+  share <- sums[["n"]] * setting("recipe")$full_share
+  if (wanted > max(setting("chunk_rows"), share)) {
     rlang::signal("", class = "tall_too_many")
   }
   below <- lapply(summed$each, most_uniform, draw)

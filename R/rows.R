@@ -90,6 +90,3 @@ residuals_of <- function(rows, beta, control) {
 take_rows_ahead <- function(rows, found, draw, control) {
   UseMethod("take_rows_ahead")
 }
-
-# Rows that are looked at together.
-chunk_rows <- 65536

@@ -97,8 +97,7 @@ rows_of_call <- function(code) {
 }
 
 local_short_look <- function(rows, frame = parent.frame()) {
-  settings <- utils::modifyList(look_settings, list(rows = rows))
-  local_function("look_settings", settings, frame)
+  local_settings(look = list(rows = rows), .frame = frame)
 }
 
 # Rows with what engines trip over.

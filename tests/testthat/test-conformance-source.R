@@ -45,7 +45,7 @@ test_that("matrices", {
   whole <- matrix(1:12, 6, dimnames = list(NULL, c("a", "b")))
   expect_source(as_source(whole), as.data.frame(whole))
   # several blocks
-  local_function("rows_of_width", function(n_col) 5)
+  local_settings(block_least = 5, block_numbers = 1)
   expect_source(as_source(x), source_rows(), as_numbers)
 })
 
@@ -55,7 +55,7 @@ test_that("sparse matrices", {
   rows <- as.data.frame(x)
   sparse <- Matrix::Matrix(x, sparse = TRUE)
   expect_s4_class(sparse, "sparseMatrix")
-  local_function("rows_of_width", function(n_col) 7)
+  local_settings(block_least = 7, block_numbers = 1)
   for (kind in list(sparse, methods::as(sparse, "RsparseMatrix"))) {
     expect_source(as_source(kind), rows)
   }
@@ -67,7 +67,7 @@ test_that("rows in a file", {
   skip_on_os("windows")
   file <- withr::local_tempfile(fileext = ".tall")
   store <- tall_store(as.matrix(source_rows()), file)
-  local_function("rows_of_width", function(n_col) 7)
+  local_settings(block_least = 7, block_numbers = 1)
   expect_source(as_source(store), source_rows(), as_numbers)
 })
 
@@ -129,7 +129,7 @@ test_that("Parquet files that cannot be read are told", {
   nanoparquet::write_parquet(mixed_rows(), file)
   expect_error(tall_parquet(file, "nope"), class = "tall_error_input")
   # 23 rows, 8 bytes each
-  local_function("largest_file", 23 * 8 * 2)
+  local_settings(parquet_bytes = 23 * 8 * 2)
   source <- tall_parquet(file)
   expect_identical(nrow(all_rows(source, c("x", "k"))), 23L)
   error <- source_error(source, c("x", "k", "z"))

@@ -102,7 +102,7 @@ test_that("numbers by levels are those of the columns", {
 test_that("sums that no factor needs can be asked for by themselves", {
   con <- local_sqlite()
   local_short_look(500)
-  local_function("most_cell_numbers", 1)
+  local_settings(cell_numbers = 1)
   rows <- table_rows()
   table <- table_of(con, rows)
   calls <- alist(

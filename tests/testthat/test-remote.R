@@ -120,7 +120,7 @@ test_that("draws are the same for the same rows, whatever their blocks", {
   expect_identical(of(stream_of(data, c(7000, 1, 999))), frame)
   expect_identical(of(stream_of(data, 313)), frame)
   expect_identical(of(data, cores = 2), frame)
-  local_function("block_rows", 777)
+  local_settings(block_rows = 777)
   expect_identical(of(data), frame)
   skip_if_not_installed("nanoparquet")
   file <- withr::local_tempfile(fileext = ".parquet")

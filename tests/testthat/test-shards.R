@@ -39,9 +39,7 @@ open_shards <- function(frames, each = function(block, shard) NULL) {
 }
 
 local_pilot <- function(rows = 2000, env = parent.frame()) {
-  settings <- get("look_settings", asNamespace("tallbayes"))
-  settings$rows <- rows
-  local_function("look_settings", settings, env)
+  local_settings(look = list(rows = rows), .frame = env)
 }
 
 shard_fit <- function(

@@ -76,7 +76,7 @@ for (engine in sql_engines) {
     rows <- if (engine == "SQLite") as_sqlite(rows) else rows
     source <- as_source(table_of(con, rows))
     expect_source(source, rows)
-    local_function("block_rows", 7)
+    local_settings(block_rows = 7)
     expect_source(source, rows)
   })
 
@@ -110,8 +110,7 @@ for (engine in sql_engines) {
     found <- list(theta = c(-2, 0.8), chol = diag(2) * 30)
     draw <- list(radius = 9, phi_bar = 1, rate = 1, scale = 1, seed = 1,
       pass = 1, first = 0)
-    local_function("recipe_settings", utils::modifyList(
-      recipe_settings, list(full_share = 1)))
+    local_settings(recipe = list(full_share = 1))
     control <- list(refresh = 0, cores = 1)
     total <- take_rows_ahead(seen, found, draw, control)$total
     # some tenth of the rows

@@ -99,7 +99,7 @@ test_that("Ctrl-C ends the transaction, amid passes and before chains run", {
 test_that("an interrupt amid a stream ends it", {
   con <- local_postgres()
   local_short_look(500)
-  local_function("block_rows", 500)
+  local_settings(block_rows = 500)
   table <- as_source(table_of(con, table_rows()), in_database = FALSE)
   real <- frame_of
   n_block <- 0
