@@ -85,8 +85,8 @@ rows_of_call <- function(code) {
   grab <- function(blueprint, rows, ...) {
     rlang::abort("", class = "test_rows", rows = rows)
   }
-  local_function("model_by_mode", grab)
-  local_function("model_by_sums", grab)
+  local_fault("model_by_mode", grab)
+  local_fault("model_by_sums", grab)
   tryCatch(
     {
       code
@@ -230,4 +230,38 @@ expect_predicts <- function(con) {
       expect_equal(response$.fitted, case[[2]]$linkinv(unname(by_r$fit)))
     }
   }
+}
+
+# The same connection, but for what `ask` makes of the text of every query whose
+# rows are fetched at once: it may note it, do something before it, fail in its
+# place, or ask something else. Streams are not asked.
+watched <- function(con, ask) {
+  name <- paste0("watched_", class(con)[[1]])
+  if (!methods::isClass(name, where = globalenv())) {
+    methods::setClass(
+      name,
+      contains = class(con)[[1]],
+      slots = c(inner = class(con)[[1]], ask = "function"),
+      where = globalenv()
+    )
+    methods::setMethod(
+      DBI::dbGetQuery,
+      c(name, "character"),
+      function(conn, statement, ...) {
+        DBI::dbGetQuery(conn@inner, conn@ask(statement), ...)
+      },
+      where = globalenv()
+    )
+  }
+  methods::new(name, con, inner = con, ask = ask)
+}
+
+# Does a query ask for sums over rows about the pilot's means, which are those
+# of a pass? And for the bounds of rows that are drawn?
+is_pass_query <- function(sql) {
+  grepl("\\bu1\\b", sql)
+}
+
+is_draw_query <- function(sql) {
+  grepl("\\bpsi\\b", sql)
 }

@@ -22,9 +22,9 @@ matthews <- function(step_size, variant = "vanilla") {
 
 # sg_sample() with this plan; plain: without the companion.
 run_plan <- function(plan, ..., plain = FALSE, model = example_model()) {
-  local_function("plan_recipe", function(...) plan)
+  local_fault("plan_recipe", function(...) plan)
   if (plain) {
-    local_function("is_bias_coupled", function(plan) FALSE)
+    local_fault("is_bias_coupled", function(plan) FALSE)
   }
   sg_sample(model, ..., seed = 1, refresh = 0)
 }

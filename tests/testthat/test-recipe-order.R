@@ -67,7 +67,7 @@ test_that("steps are halved where a variance would be off", {
   tried <- NULL
   real <- order_pilot
   local_settings(recipe = list(step_size = 1e-3))
-  local_function("order_pilot", function(plan, ...) {
+  local_fault("order_pilot", function(plan, ...) {
     tried <<- c(tried, plan$recipe$step_size)
     found <- real(plan, ...)
     found$is_safe <- plan$recipe$step_size <= 0.25

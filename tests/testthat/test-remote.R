@@ -302,7 +302,7 @@ test_that("the pilot says how many rows a pass will draw", {
   local_passes()
   seen <- list()
   real <- take_rows_ahead
-  local_function("take_rows_ahead", function(rows, found, ...) {
+  local_fault("take_rows_ahead", function(rows, found, ...) {
     out <- real(rows, found, ...)
     seen[[length(seen) + 1]] <<- c(found$psi, out$total)
     out

@@ -92,7 +92,7 @@ test_that("rows are drawn by their numbers among all", {
   local_pilot()
   drawn <- NULL
   real <- get("take_rows_ahead", asNamespace("tallbayes"))
-  local_function("take_rows_ahead", function(...) {
+  local_fault("take_rows_ahead", function(...) {
     drawn[[length(drawn) + 1]] <<- real(...)
     drawn[[length(drawn)]]
   })
