@@ -63,7 +63,7 @@ is_weightless <- function(kinds, request) {
 
 found_of_kinds <- function(s, kinds, n) {
   check_complete_rows(sum(n))
-  if (sum(n) <= look_settings$rows) {
+  if (sum(n) <= setting("look")$rows) {
     return(list(is_whole = TRUE))
   }
   of_levels <- Filter(function(v) v$kind == "levels", s$variables)
@@ -71,7 +71,7 @@ found_of_kinds <- function(s, kinds, n) {
   at <- match(columns, s$columns)
   levels <- vapply(kinds[at], function(x) length(unique(x)), 1L)
   names(of_levels) <- vapply(of_levels, `[[`, "", "name")
-  if (max(0L, levels) > look_settings$levels) {
+  if (max(0L, levels) > setting("look")$levels) {
     name <- names(of_levels)[[which.max(levels)]]
     return(too_many_levels(name, max(levels), sum(n)))
   }

@@ -1,17 +1,10 @@
 # Factors of so many levels that no pilot has them all: looks stop there.
 
-look_settings <- list(
-  rows = 65536,      # of the pilot; of fewer all are kept
-  of_stratum = 100,  # of every level and outcome
-  levels = 1000,     # more: that is no design for a pass
-  seed = 1           # of which rows they are: the same for every run
-)
-
 # What a look hands back of a factor that no pilot has all levels of: `why`.
 # n, n_row: how many, of rows in all, where that is known; NULL: it stopped
 # where there were too many.
 too_many_levels <- function(name, n = NULL, n_row = NULL) {
-  most <- format_count(look_settings$levels)
+  most <- format_count(setting("look")$levels)
   many <- if (is.null(n)) {
     paste("more than", most, "levels")
   } else {
@@ -59,7 +52,7 @@ too_many_groups <- function(tables, s, counts) {
   levels <- vapply(names, function(name) {
     max(vapply(counts, function(found) length(unique(found[[name]])), 1L))
   }, 1L)
-  if (max(levels) <= look_settings$levels) {
+  if (max(levels) <= setting("look")$levels) {
     no_sql("the factors have too many combinations")
   }
   # not all groups were fetched

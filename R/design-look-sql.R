@@ -46,7 +46,7 @@ look_sql <- function(tables, request, refresh) {
       }
     )
   })
-  if (max(vapply(counts, nrow, 1L)) > most_groups) {
+  if (max(vapply(counts, nrow, 1L)) > setting("most_groups")) {
     return(too_many_groups(tables, s, counts))
   }
   counts <- do.call(rbind, counts)
@@ -55,11 +55,11 @@ look_sql <- function(tables, request, refresh) {
   n_row <- sum(counts$n[is_complete])
   n_missing <- sum(counts$n[!is_complete])
   check_complete_rows(n_row)
-  if (n_row <= look_settings$rows) {
+  if (n_row <= setting("look")$rows) {
     return(list(is_whole = TRUE))
   }
   strata <- count_strata(s, counts[is_complete, , drop = FALSE])
-  if (max(0, lengths(strata)) > look_settings$levels) {
+  if (max(0, lengths(strata)) > setting("look")$levels) {
     widest <- which.max(lengths(strata))
     name <- s$variables[[as.integer(substring(names(widest), 2))]]$name
     return(too_many_levels(name, max(lengths(strata)), n_row))
@@ -187,15 +187,13 @@ count_rows <- function(table, s) {
   group <- paste(quote_names(con, by), collapse = ", ")
   sql <- sql_append(
     sql,
-    paste0("GROUP BY ", group, "\nLIMIT ", most_groups + 1)
+    paste0("GROUP BY ", group, "\nLIMIT ", setting("most_groups") + 1)
   )
   found <- run_sql(con, sql)
   found$n <- as.double(found$n)
   found$bad[is.na(found$bad)] <- 0
   found
 }
-
-most_groups <- 1e5
 
 has_units <- function(s) {
   find_response(s$family)$has_units
@@ -278,10 +276,10 @@ count_strata <- function(s, counts) {
 # Of each row the share that is wanted: list(all, strata), the latter only where
 # it is more.
 pilot_rates <- function(strata, n_row) {
-  all <- look_settings$rows / n_row
+  all <- setting("look")$rows / n_row
   own <- lapply(strata, function(n) {
     # so many that the least is there almost surely
-    rate <- pmin(1.5 * look_settings$of_stratum / n, 1)
+    rate <- pmin(1.5 * setting("look")$of_stratum / n, 1)
     rate[rate > all]
   })
   list(all = min(1, all), strata = own)

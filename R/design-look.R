@@ -14,7 +14,7 @@ look_at_source <- function(source, request, refresh = 0) {
   args <- list(
     request = request,
     strata = stratum_expressions(head, request),
-    settings = look_settings,
+    settings = setting("look"),
     kinds = column_kinds(head[request$columns]),
     may_change = may_change(source)
   )

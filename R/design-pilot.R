@@ -113,6 +113,7 @@ check_constants_size <- function(written, n, value) {
   if (is.na(free) || bytes <= free) {
     return(invisible())
   }
+  pilot <- setting("look")$rows
   abort_tall(
     "memory",
     c(
@@ -120,7 +121,7 @@ check_constants_size <- function(written, n, value) {
        which may need {format_bytes(bytes)}, and memory has
        {format_bytes(free)}.",
       i = "Hand the rows out by {.fn tall_stream}: then a pilot of
-           {format_count(look_settings$rows)} of them gives the constants."
+           {format_count(pilot)} of them gives the constants."
     ),
     argument = "formula",
     value = bytes,
@@ -132,8 +133,9 @@ tell_constants <- function(whole, takes, refresh) {
   if (refresh > 0 && length(takes) > 0) {
     terms <- attr(whole, "terms")
     shown <- vapply(as.list(attr(terms, "variables"))[1 + takes], deparse1, "")
+    pilot <- setting("look")$rows
     cli::cli_inform(c(
-      i = "A pilot of {format_count(look_settings$rows)} rows, not all, has the
+      i = "A pilot of {format_count(pilot)} rows, not all, has the
            constants of {.code {shown}}, and {?its/their} coefficients refer to
            them."
     ))

@@ -21,7 +21,12 @@ check_draws <- function(fit, draws, ndraws = NULL) {
 
 # All draws where that costs less than a second, 400 where it costs more. n_row:
 # NA of rows that were not counted.
-affordable_draws <- function(fit, n_row, most = large_matrix, least = 400) {
+affordable_draws <- function(
+  fit,
+  n_row,
+  most = setting("large_matrix"),
+  least = 400
+) {
   available <- posterior::ndraws(fit$draws)
   wanted <- max(least, if (is.na(n_row)) 0 else floor(most / max(1, n_row)))
   if (wanted < available) wanted
@@ -100,16 +105,13 @@ known_aux <- function(fit) {
 
 # ---- how much may be asked for -----------------------------------------------
 
-# The most numbers that are made, or evaluated, unasked.
-large_matrix <- 5e7
-
 # Matrices that nobody asked for are refused; those of newdata are asked for.
 check_matrix_size <- function(fit, n_row, draws, newdata) {
   n_draw <- if (is.null(draws)) posterior::ndraws(fit$draws) else draws
-  if (!is.null(newdata) || n_row * n_draw <= large_matrix) {
+  if (!is.null(newdata) || n_row * n_draw <= setting("large_matrix")) {
     return(invisible())
   }
-  fits <- floor(large_matrix / n_row)
+  fits <- floor(setting("large_matrix") / n_row)
   size <- structure(8 * n_row * n_draw, class = "object_size")
   abort_tall(
     "memory",
@@ -125,7 +127,7 @@ check_matrix_size <- function(fit, n_row, draws, newdata) {
     ),
     argument = "draws",
     value = n_row * n_draw,
-    expected = large_matrix
+    expected = setting("large_matrix")
   )
 }
 

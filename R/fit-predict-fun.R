@@ -282,7 +282,7 @@ model_log_lik_function <- function(model, theta) {
     values[, column, drop = FALSE]
   }
   ahead <- function(rows) {
-    if (length(rows) * nrow(theta) <= large_matrix) {
+    if (length(rows) * nrow(theta) <= setting("large_matrix")) {
       values <<- model_log_lik(model, theta, rows)
       known <<- rows
     }

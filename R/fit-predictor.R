@@ -131,7 +131,7 @@ sparse_moments <- function(fit, rows, draws, centre, with_sd) {
 
 # How many draws to take where the user does not say: all of them where moments
 # follow from those of theta; else as far as they are affordable.
-usual_draws <- function(fit, n, scale, most = large_matrix) {
+usual_draws <- function(fit, n, scale, most = setting("large_matrix")) {
   is_linear <- inherits(fit, "tall_glm") &&
     (scale == "link" || fit$family$link == "identity")
   if (!is_linear) affordable_draws(fit, n, most)

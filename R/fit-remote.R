@@ -75,11 +75,11 @@ each_newdata <- function(
     went_on
   }
   walk_source(source, request, label, refresh, function(block) {
-    for (at in seq(0, block$n - 1, by = block_rows)) {
+    for (at in seq(0, block$n - 1, by = setting("block_rows"))) {
       part <- block
       part$first <- block$first + at
       part$row <- block$row + at
-      part$n <- min(block_rows, block$n - at)
+      part$n <- min(setting("block_rows"), block$n - at)
       if (!take(part)) {
         return(FALSE)
       }
@@ -198,7 +198,7 @@ fit_of_rows <- function(fit, which = NULL) {
 # Memory for so many rows that nobody asked for?
 check_frame_size <- function(fit, n) {
   n_column <- max(fit$n_coef, length(fit$columns))
-  if (n * n_column <= large_matrix) {
+  if (n * n_column <= setting("large_matrix")) {
     return(invisible())
   }
   size <- structure(8 * n * n_column, class = "object_size")
@@ -213,7 +213,7 @@ check_frame_size <- function(fit, n) {
     ),
     argument = "newdata",
     value = n * n_column,
-    expected = large_matrix
+    expected = setting("large_matrix")
   )
 }
 

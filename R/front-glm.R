@@ -180,7 +180,7 @@ fit_regression.tall_front_glm <- function(front, run) {
 # is refused where model frames are made.
 is_small_frame <- function(data) {
   if (is.data.frame(data)) {
-    nrow(data) <= look_settings$rows
+    nrow(data) <= setting("look")$rows
   } else {
     !is_source_like(data)
   }

@@ -93,7 +93,7 @@ fit_in_passes <- function(front, source, run) {
 
 # Is there a pilot, of not too many columns?
 has_passes <- function(reading) {
-  !is.null(reading$rows) && ncol(reading$parts$x) <= most_whitened
+  !is.null(reading$rows) && ncol(reading$parts$x) <= setting("most_whitened")
 }
 
 # Code that reads a source again and again, which stays as it is meanwhile.

@@ -247,10 +247,6 @@ sums_named <- function(sums, names) {
   sums[, names, drop = FALSE]
 }
 
-# So many numbers by cell at most: with more, sums that no factor needs are
-# taken over all rows by another query.
-most_cell_numbers <- 2e5
-
 # Of all tables together: list(f, sums, total, each): f of each column by cell,
 # sums by cell, and over all; those of each table. make(rows): list(rows, sums,
 # alone), the query of a table's rows, SQL by name and the names of the sums
@@ -262,7 +258,7 @@ sum_by_cells <- function(rows, make) {
   made <- lapply(tables, function(table) make(sql_design_rows(s, table)))
   names <- names(made[[1]]$sums)
   alone <- intersect(names, made[[1]]$alone)
-  is_much <- s$n_cells * length(names) > most_cell_numbers
+  is_much <- s$n_cells * length(names) > setting("cell_numbers")
   by_cell <- if (is_much) setdiff(names, alone) else names
   each <- sql_aggregates(tables, made, by_cell, made[[1]]$rows$by)
   others <- setdiff(names, by_cell)

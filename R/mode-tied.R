@@ -47,7 +47,7 @@ new_ties <- function() {
       parts[[length(parts) + 1]] <<- part
       n <<- n + length(part$count)
       # at least as many again as there were
-      if (n > 4 * chunk_rows && n > 2 * length(parts[[1]]$count)) {
+      if (n > 4 * setting("chunk_rows") && n > 2 * length(parts[[1]]$count)) {
         join()
       }
     },

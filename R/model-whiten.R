@@ -17,13 +17,10 @@ check_not_whitened <- function(model) {
   invisible(model)
 }
 
-# More parameters than that: scales only.
-most_whitened <- 1000
-
 # The model in phi = L'(theta - theta-hat); L L' = -Hessian, or its diagonal
 # when there are very many parameters.
 whiten_model <- function(model, mode, in_place) {
-  is_diagonal <- model$n_dim > most_whitened
+  is_diagonal <- model$n_dim > setting("most_whitened")
   chol <- if (!is_diagonal) {
     mode$chol
   } else if (!is.null(mode$scale)) {

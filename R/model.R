@@ -136,7 +136,7 @@ why_no_hessian <- function(model) {
   if (!info$has_curvature && info$has_diagonal) {
     paste(
       "It is not made of a sparse design with more than",
-      format_count(most_whitened),
+      format_count(setting("most_whitened")),
       "columns."
     )
   }

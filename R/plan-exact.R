@@ -11,11 +11,11 @@ try_exact <- function(
   ledger,
   n_data = model$n_data
 ) {
-  s <- recipe_settings
+  s <- setting("recipe")
   if (!model_info(model)$has_remainders) {
     return(list(why_not = no_remainders(model)))
   }
-  if (model$n_dim > most_whitened) {
+  if (model$n_dim > setting("most_whitened")) {
     return(list(why_not = "exact steps are for fewer parameters"))
   }
   plan <- new_plan(
@@ -40,7 +40,7 @@ try_exact <- function(
 # What a pilot's report says of exact steps: list(why_not), or list(share,
 # steps, seconds, rows, acceptance). tail(): tail_shape(). n_data: of all rows.
 judge_exact <- function(model, report, control, tail, n_data = model$n_data) {
-  s <- recipe_settings
+  s <- setting("recipe")
   acceptance <- report$n_accept / report$n_propose
   rows <- (report$n_row - report$n_full * model$n_data) / report$n_propose
   if (acceptance < s$exact_acceptance) {
@@ -106,7 +106,7 @@ short <- function(x) {
 # A run of a few hundred steps, the same whatever the run's seed is; NULL where
 # it cannot be made.
 exact_pilot <- function(plan, control) {
-  s <- recipe_settings
+  s <- setting("recipe")
   pilot <- pilot_control(control, s$exact_pilot)
   tryCatch(
     {
@@ -126,7 +126,7 @@ exact_pilot <- function(plan, control) {
 # heavier than a normal one (see tail_shape()) fewer are accepted.
 exact_steps <- function(acceptance, tail = 1, share = 0.1) {
   correlation <- 1 - acceptance * (1 - 0.9 * share)
-  steps <- log(recipe_settings$exact_correlation) / log(correlation)
+  steps <- log(setting("recipe")$exact_correlation) / log(correlation)
   excess <- exp((1 - tail) * tail_radius^2 / 2)
   max(1, ceiling(steps * max(1, excess / 2)))
 }
@@ -149,7 +149,7 @@ tail_radius <- 3
 # Those that matter more than others are looked at one and all, of the others as
 # many as tell what is left of their second-order expansions.
 tail_shape <- function(model, mode, control, ledger) {
-  s <- recipe_settings
+  s <- setting("recipe")
   covariance <- vcov(mode)
   cubic <- order_weights(model, mode, control)
   order <- order(cubic, decreasing = TRUE)
@@ -174,7 +174,7 @@ tail_directions <- function(model, mode, covariance, heavy) {
   sd <- sqrt(diag(covariance))
   parameters <- covariance / rep(sd, each = length(sd))
   at <- as.double(mode$estimate)
-  rows <- lapply(utils::head(heavy, recipe_settings$heavy_rows), function(i) {
+  rows <- lapply(utils::head(heavy, setting("recipe")$heavy_rows), function(i) {
     g <- model_evaluate(model, at, "likelihood", index = i)$gradient
     v <- covariance %*% as.double(g)
     size <- sqrt(sum(as.double(g) * v))

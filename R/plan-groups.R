@@ -151,7 +151,7 @@ why_all_groups <- function(model, recipe) {
     "they are few"
   } else if (length(bounded_coordinates(model)) > 0) {
     "a prior has bounds"
-  } else if (recipe$kappa > recipe_settings$laplace_kappa) {
+  } else if (recipe$kappa > setting("recipe")$laplace_kappa) {
     "a Laplace prior is narrow"
   }
 }
@@ -174,7 +174,7 @@ far_reason_of <- function(model, cubic, ledger) {
 far_coordinates <- function(model, cubic, ledger) {
   s <- groups_settings
   along <- sd_directions(model)
-  radii <- recipe_settings$radii
+  radii <- setting("recipe")$radii
   steps <- c(radii, -radii)
   if (!is.null(cubic) && model$n_data > s$many) {
     shape <- sampled_shape(model, along, steps, cubic, ledger)
@@ -204,7 +204,7 @@ sampled_shape <- function(model, along, steps, cubic, ledger) {
   share <- mix_weights(cubic, "cubic")
   share <- share / sum(share)
   drawn <- with_seed(
-    recipe_settings$pilot_seed,
+    setting("recipe")$pilot_seed,
     sample.int(model$n_data, s$sampled, replace = TRUE, prob = share)
   )
   rows <- sort(unique(drawn))

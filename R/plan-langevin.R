@@ -2,7 +2,7 @@
 # Metropolis steps on all rows.
 
 recipe_langevin <- function(model, mode, size, recipe, ledger) {
-  s <- recipe_settings
+  s <- setting("recipe")
   step_size <- s$step_size / largest_curvature(model, ledger)
   recipe$size <- size
   recipe$step_size <- step_size
@@ -72,7 +72,7 @@ recipe_scheme <- function(
 
 # Measure the gradient noise and enlarge the minibatch where it is too much.
 recipe_pilot <- function(plan, control) {
-  s <- recipe_settings
+  s <- setting("recipe")
   n_data <- plan$model$n_data
   weights <- NULL
   always <- integer()
@@ -130,7 +130,7 @@ mala_steps <- function(n_dim) {
 }
 
 recipe_mala <- function(model, mode, recipe, ledger) {
-  s <- recipe_settings
+  s <- setting("recipe")
   d <- model$n_dim
   recipe$size <- model$n_data
   step_size <- langevin_step * d^(-1 / 3) / largest_curvature(model, ledger)

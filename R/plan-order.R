@@ -5,14 +5,14 @@ can_expand <- function(model) {
   info <- model_info(model)
   info$has_predictors &&
     (info$has_whiten || model$traits$has_classes) &&
-    model$n_data > recipe_settings$small_data &&
-    model$n_dim <= most_whitened
+    model$n_data > setting("recipe")$small_data &&
+    model$n_dim <= setting("most_whitened")
 }
 
 # Rows of a minibatch whose noise adds 1 percent to a variance at step size h:
 # cubic weights w_i = K_i ||x~_i||^3 leave n tau^2 of about 1.5 (sum w_i)^2 / d.
 order_size <- function(cubic, n_dim, step_size) {
-  s <- recipe_settings
+  s <- setting("recipe")
   share <- step_size / (4 - step_size) / s$order_noise
   max(s$order_size, ceiling(share * 1.5 * sum(cubic)^2 / n_dim))
 }
@@ -37,7 +37,7 @@ order_seconds <- function(model, mode, control, ledger) {
   if (!can_expand(model)) {
     return(Inf)
   }
-  s <- recipe_settings
+  s <- setting("recipe")
   spend(ledger, "weights", 1)
   cubic <- order_weights(model, mode, control)
   size <- order_size(cubic, model$n_dim, s$order_step)
@@ -51,7 +51,7 @@ order_seconds <- function(model, mode, control, ledger) {
 # those of order 1, or minibatches of a large part of the rows. cubic: weights,
 # where they are known.
 plan_order <- function(model, mode, recipe, control, ledger, cubic = NULL) {
-  s <- recipe_settings
+  s <- setting("recipe")
   if (is.null(cubic)) {
     spend(ledger, "weights", 1)
     cubic <- order_weights(model, mode, control)
@@ -110,7 +110,7 @@ order_plan <- function(
     sampler,
     mode = mode,
     steps = steps_of_draw(step_size),
-    escape = recipe_settings$escape(model$n_dim),
+    escape = setting("recipe")$escape(model$n_dim),
     recipe = recipe,
     ledger = ledger
   )
@@ -125,7 +125,7 @@ order_plan <- function(
 # percent as far as can be told, and was no draw far out? The share of a
 # variance that is the noise of the gradient, in the worst coordinate.
 order_pilot <- function(plan, control) {
-  s <- recipe_settings
+  s <- setting("recipe")
   d <- plan$model$n_dim
   plan$steps <- 1
   plan$init <- matrix(0, d, 1)

@@ -65,7 +65,7 @@ recipe_mode <- function(model, control) {
 
 # Exact steps are worth a few times the time of others.
 is_fast_enough <- function(tried, model, mode, control, ledger) {
-  s <- recipe_settings
+  s <- setting("recipe")
   tried$seconds <= s$exact_seconds ||
     tried$seconds <=
       s$exact_ratio * order_seconds(model, mode, control, ledger)
@@ -74,7 +74,7 @@ is_fast_enough <- function(tried, model, mode, control, ledger) {
 # The plan where exact steps from a few rows do not pay: in whitened
 # coordinates.
 plan_whitened <- function(model, mode, control, in_place, ledger) {
-  s <- recipe_settings
+  s <- setting("recipe")
   kappa <- laplace_kappa(model, mode)
   white <- whiten_model(model, mode, in_place)
   spend(ledger, "recipe", 1) # the rows are written anew
@@ -117,7 +117,7 @@ plan_whitened <- function(model, mode, control, in_place, ledger) {
 # known, which the mode may not tell.
 plan_all_rows <- function(model, white, mode, kappa, control, ledger) {
   recipe <- list(kappa = kappa)
-  is_open <- model$traits$is_users && kappa <= recipe_settings$laplace_kappa
+  is_open <- model$traits$is_users && kappa <= setting("recipe")$laplace_kappa
   plan <- if (is_open) {
     shape <- check_normal(white, mode, ledger, control$cores)
     if (length(shape$far) > 0) {
@@ -138,7 +138,7 @@ plan_minibatches <- function(
   control,
   ledger
 ) {
-  s <- recipe_settings
+  s <- setting("recipe")
   # where gradients rise steeply, fixed Langevin steps are thrown out
   is_far <- length(shape$far) > 0
   if (is_far && samples_aux(model)) {
@@ -166,7 +166,7 @@ plan_minibatches <- function(
 # Bounds and kinks take a kernel that accepts or rejects, and few rows allow
 # one.
 needs_metropolis <- function(model, kappa) {
-  s <- recipe_settings
+  s <- setting("recipe")
   length(bounded_coordinates(model)) > 0 ||
     kappa > s$laplace_kappa ||
     model$n_data <= s$small_data

@@ -14,7 +14,7 @@ plan_remote <- function(model, control) {
   if (is.null(drawn)) {
     need_rows("passes over them come to no point to expand about")
   }
-  share <- recipe_settings$exact_pilot / drawn$n_step
+  share <- setting("recipe")$exact_pilot / drawn$n_step
   parts <- split_rows(drawn, share, control)
   plan <- plan_of_drawn(model, drawn, parts$pilot, control, ledger)
   report <- exact_pilot(plan, control)
@@ -83,7 +83,7 @@ enough_steps <- function(psi, phi, n_step, control) {
     return(n_step)
   }
   # far fewer than are too many
-  n_row <- min(least_ahead * control$chains, chunk_rows / 4)
+  n_row <- min(least_ahead * control$chains, setting("chunk_rows") / 4)
   least <- ceiling(n_row / (drawn_share * phi * psi))
   if (is.finite(least)) max(n_step, least) else n_step
 }
@@ -91,7 +91,7 @@ enough_steps <- function(psi, phi, n_step, control) {
 # Rows that a pass draws at most, as far as bounds tell before it: where steps
 # need more, another pass draws more.
 most_ahead <- function(n_row) {
-  max(chunk_rows, n_row * recipe_settings$full_share)
+  max(setting("chunk_rows"), n_row * setting("recipe")$full_share)
 }
 
 # Of rows that are tied, draws: they cost no pass.
@@ -102,7 +102,7 @@ most_steps <- function(model, psi, phi) {
   rows <- model$remote$rows
   most <- if (is_tied(rows)) most_tied_draws else most_ahead(model$n_data)
   steps <- if (is.null(psi)) Inf else floor(most / (drawn_share * phi * psi))
-  max(2 * recipe_settings$exact_pilot, steps)
+  max(2 * setting("recipe")$exact_pilot, steps)
 }
 
 # Draws, shuffled: those of the pilot and those of the run.
@@ -199,7 +199,7 @@ draw_rows <- function(
   n_step = steps_of_run(
     control,
     max(steps_ahead, model$remote$found$steps)
-  ) + recipe_settings$exact_pilot,
+  ) + setting("recipe")$exact_pilot,
   found = model$remote$found
 ) {
   remote <- model$remote

@@ -24,7 +24,7 @@ check_normal <- function(model, mode, ledger, cores) {
   if (is.null(directions) || mode$method == "given sigma") {
     return(none)
   }
-  s <- recipe_settings
+  s <- setting("recipe")
   cubic <- cubic_weights(model, ledger, cores)
   bound <- cubic_bound(model, cubic)
   # what is lost is within r^3 bound / 6 of r^2 / 2
@@ -99,7 +99,7 @@ heavy_directions <- function(model, cubic) {
   # a tenth of what makes a posterior far from normal
   heavy <- utils::head(
     order(cubic, decreasing = TRUE),
-    recipe_settings$heavy_rows
+    setting("recipe")$heavy_rows
   )
   heavy <- heavy[cubic[heavy] > 0.1]
   # r_i x_i; r_i may vanish at one point and not at another
@@ -279,7 +279,8 @@ warn_laplace <- function(plan, model) {
     return(invisible())
   }
   ratio <- laplace_ratios(model, mode)
-  ratio <- sort(ratio[ratio > recipe_settings$laplace_kappa], decreasing = TRUE)
+  is_sharp <- ratio > setting("recipe")$laplace_kappa
+  ratio <- sort(ratio[is_sharp], decreasing = TRUE)
   if (length(ratio) == 0) {
     return(invisible())
   }

@@ -5,7 +5,7 @@
 
 # list(plan, seconds, why_not), as try_exact() has it, which found why_not.
 try_surrogate <- function(model, mode, control, ledger) {
-  s <- recipe_settings
+  s <- setting("recipe")
   if (!model_info(model)$has_remainders || is.null(mode$chol) ||
     model$n_data <= s$small_data ||
     model$n_dim > s$awkward_dim) {
@@ -31,7 +31,7 @@ try_surrogate <- function(model, mode, control, ledger) {
 # of it, each about the mean of the one before, the first about the mode. They
 # look at no rows but S.
 find_surrogate <- function(model, mode, control, ledger) {
-  s <- recipe_settings
+  s <- setting("recipe")
   at <- as.double(mode$estimate)
   awkward <- awkward_rows(model, mode, control, ledger)
   if (length(awkward$rows) == 0) {
@@ -60,7 +60,7 @@ find_surrogate <- function(model, mode, control, ledger) {
 # would tell, and those that exact steps would look at always; as many as pay,
 # the largest psi first. rare: coordinates that no other rows tell of.
 awkward_rows <- function(model, mode, control, ledger) {
-  s <- recipe_settings
+  s <- setting("recipe")
   d <- model$n_dim
   draw <- list(
     radius = remote_radius(d),
@@ -75,7 +75,7 @@ awkward_rows <- function(model, mode, control, ledger) {
   at <- as.double(mode$estimate)
   spend(ledger, "recipe", 1)
   seen <- chunk_draw(model$pointer, at, mode$chol, control$cores, draw)
-  most <- min(most_awkward, max(200, floor(s$awkward_size / d)))
+  most <- min(s$most_awkward, max(200, floor(s$awkward_size / d)))
   psi <- ifelse(is.finite(seen$psi), seen$psi, Inf)
   rows <- seen$rows[utils::head(order(psi, decreasing = TRUE), most)]
   list(
@@ -175,7 +175,7 @@ surrogate_draws <- function(model, mode, found, n_step, control, ledger) {
 }
 
 judge_surrogate <- function(plan, report, found, control) {
-  s <- recipe_settings
+  s <- setting("recipe")
   model <- plan$model
   n_data <- model$n_data
   acceptance <- report$n_accept / report$n_propose

@@ -54,7 +54,7 @@ each_chunk.tall_rows <- function(rows, f, show = list(refresh = 0)) {
 #' @export
 each_chunk.tall_rows_memory <- function(rows, f, show = list(refresh = 0)) {
   n_row <- nrow(rows$x)
-  size <- min(n_row, chunk_rows)
+  size <- min(n_row, setting("chunk_rows"))
   for (first in seq(0, n_row - 1, by = size)) {
     n <- min(size, n_row - first)
     part <- rows_at(rows, first + seq_len(n))

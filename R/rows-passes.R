@@ -109,7 +109,7 @@ each_chunk.tall_rows_passes <- function(rows, f, show = list(refresh = 0)) {
   check_source_kept(rows)
   chunk <- new_chunk(
     rows$design,
-    chunk_rows,
+    setting("chunk_rows"),
     rows$has_weights,
     rows$has_offset
   )
@@ -143,8 +143,8 @@ each_chunk.tall_rows_passes <- function(rows, f, show = list(refresh = 0)) {
       check_filled(found, rows, block)
       seen$n_missing <<- seen$n_missing + found$n_missing
       from <- found$from
-      if (found$fill == chunk_rows) {
-        flush(chunk_rows)
+      if (found$fill == setting("chunk_rows")) {
+        flush(setting("chunk_rows"))
       }
     }
   }

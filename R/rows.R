@@ -97,6 +97,3 @@ take_rows_ahead <- function(rows, found, draw, control) {
 tie_rows <- function(rows, control) {
   UseMethod("tie_rows")
 }
-
-# Rows that are looked at together.
-chunk_rows <- 65536

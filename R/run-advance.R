@@ -107,7 +107,7 @@ advance_run <- function(run, job, stops, keeper, model) {
         )
       }
       if (slice == n_step) {
-        n_step <- next_slice(n_step, elapsed)
+        n_step <- setting("slice_steps")(n_step, elapsed)
       }
       if (outcome == 0L && !is.null(job$halt) && file.exists(job$halt)) {
         interrupted <- TRUE
@@ -146,10 +146,4 @@ sort_errors <- function(stopped, run, model, n_first) {
     }
   }
   list(errors = errors, rejected = rejected)
-}
-
-# Steps for a slice of about 0.15 s, growing at most fourfold at a time.
-next_slice <- function(n_step, elapsed, target = 0.15) {
-  factor <- if (elapsed < target / 4) 4 else target / elapsed
-  max(1, floor(n_step * factor))
 }

@@ -114,9 +114,6 @@ check_has_data <- function(fit, arg = NULL) {
 
 # ---- rows that are passed over ----------------------------------------------
 
-# The most bytes of rows that are brought to memory unasked.
-most_rebuilt <- 1e9
-
 # The model of a fit whose rows were passed over: from sums of a Gaussian
 # response, else with all rows, in memory. NULL: the fit kept no source.
 rebuild_passed <- function(fit) {
@@ -136,7 +133,7 @@ rebuild_passed <- function(fit) {
 
 check_rebuilt_size <- function(fit) {
   size <- 8 * fit$n_data * (fit$n_coef + length(fit$columns) + 2)
-  if (size <= most_rebuilt) {
+  if (size <= setting("rebuilt_bytes")) {
     return(invisible())
   }
   shown <- format(structure(size, class = "object_size"), units = "auto")
@@ -151,6 +148,6 @@ check_rebuilt_size <- function(fit) {
     ),
     argument = "model",
     value = size,
-    expected = most_rebuilt
+    expected = setting("rebuilt_bytes")
   )
 }

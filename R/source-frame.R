@@ -17,7 +17,7 @@ source_open.tall_source_frame <- function(source, columns = NULL) {
 frame_reader <- function(data, columns) {
   columns <- pick_columns(data, columns)
   n_row <- nrow(data)
-  in_turns(n_row, block_rows, function(first, n) {
+  in_turns(n_row, setting("block_rows"), function(first, n) {
     list(columns = columns, first = first, n = n)
   })
 }
@@ -103,9 +103,10 @@ source_matrix <- function(x) {
   structure(source, class = c("tall_source_matrix", "tall_source"))
 }
 
-# Rows of a block of so many columns: at most 64 MB of doubles.
+# Rows of a block of so many columns.
 rows_of_width <- function(n_col) {
-  max(256, min(block_rows, floor(2^23 / max(1, n_col))))
+  most <- floor(setting("block_numbers") / max(1, n_col))
+  max(setting("block_least"), min(setting("block_rows"), most))
 }
 
 #' @export

@@ -102,9 +102,6 @@ parquet_names <- function(path) {
   schema$name[is.na(schema$num_children)]
 }
 
-# Bytes: beyond, a file is not read.
-largest_file <- 2^30
-
 # Those of the columns that the file has; n_row: its rows.
 read_parquet_file <- function(path, n_row, columns) {
   columns <- intersect(columns, parquet_names(path))
@@ -112,7 +109,7 @@ read_parquet_file <- function(path, n_row, columns) {
     return(frame_of(list(), n_row))
   }
   n_byte <- 8 * n_row * length(columns)
-  if (n_byte > largest_file) {
+  if (n_byte > setting("parquet_bytes")) {
     size <- format(structure(n_byte, class = "object_size"), units = "GB")
     abort_source(
       c(

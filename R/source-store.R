@@ -137,7 +137,7 @@ check_rows <- function(x) {
     abort_altered(x$file)
   }
   check_fault(fault, x$file)
-  if (now - max(times) > 2) {
+  if (now - max(times) > setting("store_settles")) {
     stores_checked[[x$file]] <- state
   }
 }

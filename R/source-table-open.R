@@ -228,15 +228,12 @@ hold_table <- function(table) {
   }
 }
 
-# At most so many columns of a result: SQLite has 2,000, PostgreSQL 1,664.
-sql_width <- 1000
-
 # Aggregates of the rows of each table: of each list(keys, sums), a row for each
 # combination of values of the columns `by`; keys are those, NULL without any.
 # made: for each list(rows, sums), the query of its rows and SQL by name, of
 # which `names` are taken. NULL of none are 0.
 sql_aggregates <- function(tables, made, names, by = NULL) {
-  at <- split(seq_along(names), (seq_along(names) - 1) %/% sql_width)
+  at <- split(seq_along(names), (seq_along(names) - 1) %/% setting("sql_width"))
   parts <- lapply(at, function(own) {
     queries <- lapply(made, function(one) {
       con <- one$rows$con

@@ -70,7 +70,7 @@ source_open.tall_table <- function(source, columns = NULL) {
       if (DBI::dbHasCompleted(result)) {
         return(NULL)
       }
-      rows <- fetch_strictly(DBI::dbFetch(result, block_rows))
+      rows <- fetch_strictly(DBI::dbFetch(result, setting("block_rows")))
       # a query without columns has rows, too
       columns <- columns_of_query(rows[setdiff(names(rows), no_column)])
       list(columns = columns, first = 0, n = nrow(rows))

@@ -177,9 +177,6 @@ source_shards.default <- function(source) {
   list(source)
 }
 
-# Rows of a block where the source may choose.
-block_rows <- 65536
-
 # How many rows source_head() shows at most.
 head_rows <- 10
 

@@ -382,11 +382,7 @@ reference_conjugate <- function(p) {
 
 # A pilot with fewer rows, so that all problems have rows that are not in it.
 set_pilot <- function(rows) {
-  namespace <- asNamespace("tallbayes")
-  settings <- namespace$look_settings
-  settings$rows <- rows
-  unlockBinding("look_settings", namespace)
-  assign("look_settings", settings, namespace)
+  tallbayes:::put_settings(list(look = list(rows = rows)))
 }
 
 run_problem <- function(name) {

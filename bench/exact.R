@@ -119,15 +119,9 @@ draw_seconds <- function(model, n, recipe) {
 # The default without exact steps: control variates of order 2, where it takes
 # them.
 order_2 <- function(model, iter, ...) {
-  inside <- asNamespace("tallbayes")
-  before <- inside$recipe_settings
-  put <- function(settings) {
-    unlockBinding("recipe_settings", inside)
-    assign("recipe_settings", settings, inside)
-    lockBinding("recipe_settings", inside)
-  }
+  put <- tallbayes:::put_settings
+  before <- put(list(recipe = list(exact_acceptance = 2, awkward_acceptance = 2)))
   on.exit(put(before))
-  put(utils::modifyList(before, list(exact_acceptance = 2)))
   sg_sample(model, iter = iter, ..., cores = 1, seed = 1)
 }
 

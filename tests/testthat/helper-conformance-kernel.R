@@ -332,7 +332,7 @@ law_chains <- function(entry) {
 law_slices <- function(entry) {
   fit <- short_run(entry)
   for (size in c(1, 3, 1000)) {
-    local_function("next_slice", function(n_step, elapsed) size)
+    local_slices(size)
     expect_same_outcome(short_run(entry), fit)
   }
 }
@@ -415,7 +415,7 @@ law_interrupt <- function(entry) {
 
 interrupted_run <- function(entry, slices, ...) {
   done <- 0
-  local_function("next_slice", function(n_step, elapsed) {
+  local_settings(slice_steps = function(...) {
     if (done == slices) {
       interrupt <- structure(list(), class = c("interrupt", "condition"))
       stop(interrupt)

@@ -44,21 +44,14 @@ outlier_model <- function(value, rows = 1) {
   })
 }
 
-# The recipe's settings, as a test has changed them.
-recipe_now <- function() {
-  get("recipe_settings", asNamespace("tallbayes"))
-}
-
 # The recipe without the ways that come before: "order" leaves out exact steps
 # from a few rows, "minibatches" control variates of order 2 as well.
 local_way <- function(way, env = parent.frame()) {
-  settings <- recipe_now()
-  settings$exact_acceptance <- 2
-  settings$awkward_acceptance <- 2
+  none <- list(exact_acceptance = 2, awkward_acceptance = 2)
+  local_settings(recipe = none, .frame = env)
   if (way == "minibatches") {
-    settings$order_step <- 0
+    local_settings(recipe = list(order_step = 0), .frame = env)
   }
-  local_function("recipe_settings", settings, env)
 }
 
 # A fit with gradient noise and a step size: a bias that is estimated.

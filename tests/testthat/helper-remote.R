@@ -2,14 +2,13 @@
 
 # Fewer rows than these are looked at one and all: so a look is one.
 local_passes <- function(rows = 2000, chunk = 1024, env = parent.frame()) {
-  settings <- get("look_settings", asNamespace("tallbayes"))
-  settings$rows <- rows
-  local_function("look_settings", settings, env)
-  # however large a part of so few rows is drawn
-  recipe <- recipe_now()
-  recipe$full_share <- 2
-  local_function("recipe_settings", recipe, env)
-  local_function("chunk_rows", chunk, env)
+  local_settings(
+    look = list(rows = rows),
+    # however large a part of so few rows is drawn
+    recipe = list(full_share = 2),
+    chunk_rows = chunk,
+    .frame = env
+  )
 }
 
 # A rare level, missing values, a column far from its scale.

@@ -85,11 +85,11 @@ rows_of_call <- function(code) {
   grab <- function(blueprint, rows, ...) {
     rlang::abort("", class = "test_rows", rows = rows)
   }
-  local_function("model_by_mode", grab)
-  local_function("model_by_sums", grab)
+  local_fault("model_by_mode", grab)
+  local_fault("model_by_sums", grab)
   # whatever runs then
-  local_function("plan_of_look", function(...) NULL)
-  local_function("settle_ties", function(rows, ...) rows)
+  local_fault("plan_of_look", function(...) NULL)
+  local_fault("settle_ties", function(rows, ...) rows)
   tryCatch(
     {
       code
@@ -100,8 +100,7 @@ rows_of_call <- function(code) {
 }
 
 local_short_look <- function(rows, frame = parent.frame()) {
-  settings <- utils::modifyList(look_settings, list(rows = rows))
-  local_function("look_settings", settings, frame)
+  local_settings(look = list(rows = rows), .frame = frame)
 }
 
 # Rows with what engines trip over.
@@ -234,4 +233,38 @@ expect_predicts <- function(con) {
       expect_equal(response$.fitted, case[[2]]$linkinv(unname(by_r$fit)))
     }
   }
+}
+
+# The same connection, but for what `ask` makes of the text of every query whose
+# rows are fetched at once: it may note it, do something before it, fail in its
+# place, or ask something else. Streams are not asked.
+watched <- function(con, ask) {
+  name <- paste0("watched_", class(con)[[1]])
+  if (!methods::isClass(name, where = globalenv())) {
+    methods::setClass(
+      name,
+      contains = class(con)[[1]],
+      slots = c(inner = class(con)[[1]], ask = "function"),
+      where = globalenv()
+    )
+    methods::setMethod(
+      DBI::dbGetQuery,
+      c(name, "character"),
+      function(conn, statement, ...) {
+        DBI::dbGetQuery(conn@inner, conn@ask(statement), ...)
+      },
+      where = globalenv()
+    )
+  }
+  methods::new(name, con, inner = con, ask = ask)
+}
+
+# Does a query ask for sums over rows about the pilot's means, which are those
+# of a pass? And for the bounds of rows that are drawn?
+is_pass_query <- function(sql) {
+  grepl("\\bu1\\b", sql)
+}
+
+is_draw_query <- function(sql) {
+  grepl("\\bpsi\\b", sql)
 }

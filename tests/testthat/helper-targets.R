@@ -21,7 +21,7 @@ expect_covered <- function(family, covered) {
 }
 
 # Replace a function of the package until the calling frame ends.
-local_function <- function(name, value, frame = parent.frame()) {
+local_fault <- function(name, value, frame = parent.frame()) {
   namespace <- asNamespace("tallbayes")
   before <- get(name, namespace)
   put <- function(f) {

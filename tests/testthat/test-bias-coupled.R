@@ -22,9 +22,9 @@ matthews <- function(step_size, variant = "vanilla") {
 
 # sg_sample() with this plan; plain: without the companion.
 run_plan <- function(plan, ..., plain = FALSE, model = example_model()) {
-  local_function("plan_recipe", function(...) plan)
+  local_fault("plan_recipe", function(...) plan)
   if (plain) {
-    local_function("is_bias_coupled", function(plan) FALSE)
+    local_fault("is_bias_coupled", function(plan) FALSE)
   }
   sg_sample(model, ..., seed = 1, refresh = 0)
 }
@@ -107,7 +107,7 @@ test_that("the estimate does not depend on how a run is made", {
   whole <- run(iter = 130)
   expect_identical(run(iter = 130, cores = 3)$bias, whole$bias)
   local({
-    local_function("next_slice", function(n_step, elapsed) 7)
+    local_slices(7)
     expect_identical(run(iter = 130)$bias, whole$bias)
   })
   # stopped in warmup, and after it
@@ -136,6 +136,6 @@ test_that("companions go where the posterior is near N(0, I), with a kernel", {
   coupled$model <- model
   expect_false(is_bias_coupled(coupled))
   # scales alone leave correlations
-  local_function("most_whitened", 1)
+  local_settings(most_whitened = 1)
   expect_false(is_bias_coupled(langevin_plan(model, matthews(0.3))))
 })

@@ -375,12 +375,12 @@ test_that("pictures show shares of classes", {
 
 test_that("rows of a source and long runs are told before they start", {
   d <- class_frame(300)
-  local_function("memory_for_rows", function() 1e9)
+  local_settings(memory = 5e9)
   expect_message(
     tall_multinom(kind ~ x, as_source(d), iter = 100, seed = 1),
     "300 rows of `data` are now in memory"
   )
-  local_function("memory_for_rows", function() 1000)
+  local_settings(memory = 5000)
   expect_error(
     tall_multinom(kind ~ x, as_source(d), iter = 100, seed = 1),
     "tall_store",

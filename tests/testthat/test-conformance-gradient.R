@@ -113,7 +113,7 @@ test_that("runs on one model with other reference points do not disturb", {
   model <- build()
   inside <- NULL
   is_inside <- FALSE
-  local_function("next_slice", function(n_step, elapsed) {
+  local_settings(slice_steps = function(...) {
     if (!is_inside) {
       is_inside <<- TRUE
       inside <<- sample_with(model, far)

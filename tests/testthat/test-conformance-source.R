@@ -45,7 +45,7 @@ test_that("matrices", {
   whole <- matrix(1:12, 6, dimnames = list(NULL, c("a", "b")))
   expect_source(as_source(whole), as.data.frame(whole))
   # several blocks
-  local_function("rows_of_width", function(n_col) 5)
+  local_settings(block_least = 5, block_numbers = 1)
   expect_source(as_source(x), source_rows(), as_numbers)
 })
 
@@ -55,7 +55,7 @@ test_that("sparse matrices", {
   rows <- as.data.frame(x)
   sparse <- Matrix::Matrix(x, sparse = TRUE)
   expect_s4_class(sparse, "sparseMatrix")
-  local_function("rows_of_width", function(n_col) 7)
+  local_settings(block_least = 7, block_numbers = 1)
   for (kind in list(sparse, methods::as(sparse, "RsparseMatrix"))) {
     expect_source(as_source(kind), rows)
   }
@@ -67,7 +67,7 @@ test_that("rows in a file", {
   skip_on_os("windows")
   file <- withr::local_tempfile(fileext = ".tall")
   store <- tall_store(as.matrix(source_rows()), file)
-  local_function("rows_of_width", function(n_col) 7)
+  local_settings(block_least = 7, block_numbers = 1)
   expect_source(as_source(store), source_rows(), as_numbers)
 })
 
@@ -94,17 +94,18 @@ test_that("Parquet files", {
   expect_length(source_shards(source), 3)
 
   # of a pass only the files up to its last row are read, of a fetch its own
-  seen <- character()
-  real <- read_parquet_file
-  local_function("read_parquet_file", function(path, n_row, columns) {
-    seen <<- c(seen, basename(path))
-    expect_identical(columns, "word")
-    real(path, n_row, columns)
-  })
+  kept <- withr::local_tempfile()
+  file.copy(files[[2]], kept)
+  writeLines("no such thing", files[[2]])
   fetched <- source_fetch(source, c(20, 1), "word")$word
   expect_identical(fetched, rows$word[c(20, 1)])
-  expect_identical(seen, c("1.parquet", "3.parquet"))
-  local_function("read_parquet_file", real)
+  expect_error(source_fetch(source, 7, "word"), class = "tall_error_source")
+  # of these, no other column
+  all <- nanoparquet::read_parquet(files[[1]])
+  nanoparquet::write_parquet(as.data.frame(all)["word"], files[[1]])
+  expect_identical(source_fetch(source, 1, "word")$word, rows$word[1])
+  nanoparquet::write_parquet(as.data.frame(all), files[[1]])
+  file.copy(kept, files[[2]], overwrite = TRUE)
 
   # another column, or type, in a later file
   nanoparquet::write_parquet(rows["k"], files[[2]])
@@ -129,7 +130,7 @@ test_that("Parquet files that cannot be read are told", {
   nanoparquet::write_parquet(mixed_rows(), file)
   expect_error(tall_parquet(file, "nope"), class = "tall_error_input")
   # 23 rows, 8 bytes each
-  local_function("largest_file", 23 * 8 * 2)
+  local_settings(parquet_bytes = 23 * 8 * 2)
   source <- tall_parquet(file)
   expect_identical(nrow(all_rows(source, c("x", "k"))), 23L)
   error <- source_error(source, c("x", "k", "z"))

@@ -181,7 +181,7 @@ test_that("matrices and lists of data frames are in memory, streams are not", {
 test_that("what would not fit in memory is refused", {
   data <- constants_data()
   local_passes()
-  local_function("free_memory", function() 1e6)
+  local_settings(memory = 1e6)
   # x, two columns of poly() and what it makes of them: 10 numbers of each
   e <- expect_error(
     constants_fit(y ~ poly(x, 2), data),
@@ -200,7 +200,7 @@ test_that("what would not fit in memory is refused", {
     }
   })
   expect_s3_class(constants_fit(y ~ poly(x, 2), stream), "tall_glm")
-  local_function("free_memory", function() 2e6)
+  local_settings(memory = 2e6)
   expect_null(constants_fit(y ~ poly(x, 2), data)$frame)
 })
 

@@ -54,8 +54,7 @@ test_that("rows are drawn with the probabilities that they must have", {
   )
   draw <- list(radius = 9, phi_bar = 3000, rate = 3000, scale = 1, seed = 1,
     pass = 1, first = 0)
-  local_function("recipe_settings", utils::modifyList(
-    recipe_settings, list(full_share = 1)))
+  local_settings(recipe = list(full_share = 1))
   theirs <- take_rows_ahead(seen, found, draw, control)
   seen <- rows_passes(seen)
   ours <- take_rows_ahead(seen, found, draw, control)
@@ -80,8 +79,7 @@ test_that("bounds of rows are those of the core, whatever the response", {
   local_short_look(500)
   rows <- table_rows(2000)
   table <- table_of(con, rows)
-  local_function("recipe_settings", utils::modifyList(
-    recipe_settings, list(full_share = 1)))
+  local_settings(recipe = list(full_share = 1))
   control <- list(refresh = 0, cores = 1)
   calls <- list(
     poisson = quote(tall_glm(count ~ x + log(wait), table, poisson())),
@@ -157,7 +155,7 @@ test_that("numbers are written in full, and sums do not nest deeply", {
 test_that("a wide design goes in blocks of sums", {
   con <- local_sqlite()
   local_short_look(500)
-  local_function("sql_width", 50)
+  local_settings(sql_width = 50)
   rows <- table_rows()
   expect_same_passes(
     tall_glm(y ~ word * x * factor(k), data, binomial(), refresh = 0),
@@ -170,23 +168,27 @@ test_that("rows beyond what can be drawn are left, and no others", {
   con <- local_sqlite()
   local_short_look(500)
   rows <- table_rows(6000)
+  table_of(con, rows)
+  # random numbers above what is asked for are those of rows that are left
+  limit <- "(?<=`u` < )[-+.0-9e]+"
+  below <- NULL
+  told <- watched(con, function(sql) {
+    if (is_draw_query(sql) && grepl(limit, sql, perl = TRUE)) {
+      text <- regmatches(sql, regexpr(limit, sql, perl = TRUE))
+      below <<- as.double(sub("e0$", "", text))
+    }
+    sql
+  })
   seen <- rows_of_call(
-    tall_glm(y ~ x, table_of(con, rows), binomial(), refresh = 0)
+    tall_glm(y ~ x, dplyr::tbl(told, "rows"), binomial(), refresh = 0)
   )
   found <- list(theta = c(-2, 0.8), chol = diag(2) * 30)
   draw <- list(radius = 9, phi_bar = 1, rate = 1, scale = 1, seed = 1,
     pass = 1, first = 0)
-  local_function("recipe_settings", utils::modifyList(
-    recipe_settings, list(full_share = 1)))
+  local_settings(recipe = list(full_share = 1))
   total <- take_rows_ahead(seen, found, draw, list(refresh = 0))$total
   # some tenth of the rows
   draw$rate <- 600 / total
-  below <- NULL
-  real <- most_uniform
-  local_function("most_uniform", function(sums, draw) {
-    below <<- real(sums, draw)
-    below
-  })
   taken <- take_rows_ahead(seen, found, draw, list(refresh = 0))
   expect_lt(below, 1)
   expect_gte(below, max(draw$rate * taken$psi))

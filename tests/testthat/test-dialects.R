@@ -2,14 +2,14 @@
 
 # Simulated connections quote nothing of DBI's.
 local_dialect <- function(frame = parent.frame()) {
-  local_function("quote_names", function(con, names) {
+  local_fault("quote_names", function(con, names) {
     names <- as.character(names)
     if (length(names) == 0) {
       return(names)
     }
     as.character(dbplyr::escape(dbplyr::ident(names), FALSE, NULL, con = con))
   }, frame)
-  local_function("quote_text", function(con, text) {
+  local_fault("quote_text", function(con, text) {
     as.character(dbplyr::escape(text, FALSE, NULL, con = con))
   }, frame)
 }
@@ -63,7 +63,7 @@ queries_of <- function(con) {
   local_dialect()
   texts <- character()
   take <- function(con, sql) texts <<- c(texts, query_text(con, sql))
-  local_function("run_on_tables", function(tables, queries) {
+  local_fault("run_on_tables", function(tables, queries) {
     Map(function(table, query) {
       take(con, query)
       asked <- query[[length(query)]]$select

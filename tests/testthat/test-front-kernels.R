@@ -246,7 +246,7 @@ test_that("init, gradients and more iterations are of the parameters", {
 })
 
 test_that("with very many parameters scales are adjusted", {
-  local_function("most_whitened", 3)
+  local_settings(most_whitened = 3)
   data <- departures(500)
   data$a <- 1000 * match(data$carrier, LETTERS)
   fit <- tall_glm(

@@ -707,7 +707,7 @@ test_that("arguments of other packages are named with what does their work", {
 })
 
 test_that("a design that memory does not hold is refused by its widest term", {
-  local_function("free_memory", function() 1e6)
+  local_settings(memory = 1e6)
   data <- data.frame(
     y = rnorm(2000),
     x = rnorm(2000),

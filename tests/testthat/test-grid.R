@@ -274,7 +274,7 @@ local_wordless_errors <- function(frame = parent.frame()) {
     class <- c(paste0("tall_error_", kind), "tall_error", "error", "condition")
     stop(structure(class = class, list(message = kind, call = NULL)))
   }
-  local_function("abort_tall", wordless, frame)
+  local_fault("abort_tall", wordless, frame)
 }
 
 expect_refused <- function(one) {

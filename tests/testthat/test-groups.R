@@ -213,7 +213,7 @@ whole_shape <- function(model, steps) {
 
 test_that("a sample of many groups tells their shape, where it is clear", {
   withr::local_seed(6)
-  steps <- c(recipe_settings$radii, -recipe_settings$radii)
+  steps <- c(setting("recipe")$radii, -setting("recipe")$radii)
   clear <- many_groups(sd = 0.7, size = 4)
   ledger <- new_ledger()
   expect_identical(far_coordinates(clear$model, clear$cubic, ledger), integer())
@@ -387,7 +387,7 @@ test_that("groups are numbered as by factor() and interaction()", {
 })
 
 test_that("a matrix is read in blocks", {
-  local_function("rows_of_width", function(width) 70)
+  local_settings(block_least = 70, block_numbers = 1)
   x <- withr::with_seed(1, matrix(rnorm(600), 200, 3))
   z <- cbind(a = x[, 1])
   look <- look_at_rows(matrix_reader(x, z), factor(rep(1:4, 50)))

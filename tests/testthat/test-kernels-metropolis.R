@@ -68,7 +68,7 @@ test_that("estimators that will not do are refused in words", {
   refuse(kernel_hmc(0.1, 5), schedule = schedule_decay())
   # a model that cannot say its log density
   before <- model_info
-  local_function("model_info", function(model) {
+  local_fault("model_info", function(model) {
     info <- before(model)
     info$has_density <- FALSE
     info

@@ -77,7 +77,7 @@ test_that("unknown variants and integrators are refused in words", {
 
 test_that("kernels that need a variance refuse estimators that report none", {
   info <- function(gradient) list(has_memory = FALSE, has_variance = FALSE)
-  local_function("gradient_info", info)
+  local_fault("gradient_info", info)
   expect_snapshot(
     sg_sample(
       example_model(),

@@ -77,8 +77,13 @@ test_that("what SQL cannot say is streamed, and said", {
     )
   })
   # no random numbers, no exponential function
-  local_function("try_sql", function(...) NULL)
-  suppressMessages(said(y ~ x, family = binomial()))
+  for (lacks in c("^SELECT [^*]*RANDOM", "^SELECT [^*]*EXP")) {
+    poor <- watched(con, function(sql) {
+      if (grepl(lacks, sql)) stop("no such function") else sql
+    })
+    table <- dplyr::tbl(poor, "rows")
+    suppressMessages(said(y ~ x, family = binomial()))
+  }
 })
 
 test_that("names, levels and text are what they say and nothing else", {
@@ -145,16 +150,18 @@ test_that("values that may not be are told as of rows in memory", {
 test_that("a table that changes between passes is told", {
   con <- local_sqlite()
   local_short_look(500)
-  table <- table_of(con, table_rows())
-  # as of a database without transactions
-  local_function("source_hold", function(source) function() NULL)
-  real <- take_rows_ahead
-  local_function("take_rows_ahead", function(...) {
-    DBI::dbExecute(con, "DELETE FROM rows WHERE k = 1")
-    real(...)
+  table_of(con, table_rows())
+  # in a transaction of the user's, whose changes are seen
+  DBI::dbBegin(con)
+  withr::defer(DBI::dbRollback(con))
+  changing <- watched(con, function(sql) {
+    if (is_draw_query(sql)) {
+      DBI::dbExecute(con, "DELETE FROM rows WHERE k = 1")
+    }
+    sql
   })
   expect_error(
-    quiet_glm(y ~ x, table, binomial()),
+    quiet_glm(y ~ x, dplyr::tbl(changing, "rows"), binomial()),
     class = "tall_error_source"
   )
 })
@@ -162,7 +169,6 @@ test_that("a table that changes between passes is told", {
 test_that("values that change before the rows are drawn are told", {
   con <- local_sqlite()
   local_short_look(500)
-  real <- take_rows_ahead
   # as many rows, and the same response; offsets are summed with all columns
   changes <- c(
     x = "UPDATE rows SET x = x + 0.001 WHERE rowid = 17",
@@ -170,13 +176,17 @@ test_that("values that change before the rows are drawn are told", {
   )
   for (formula in list(y ~ x, y ~ x + offset(x / 9))) {
     for (change in changes) {
-      table <- table_of(con, table_rows(9000))
-      local_function("take_rows_ahead", function(...) {
-        DBI::dbExecute(con, change)
-        real(...)
+      table_of(con, table_rows(9000))
+      is_changed <- FALSE
+      changing <- watched(con, function(sql) {
+        if (!is_changed && is_draw_query(sql)) {
+          DBI::dbExecute(con, change)
+          is_changed <<- TRUE
+        }
+        sql
       })
       expect_error(
-        quiet_glm(formula, table, binomial()),
+        quiet_glm(formula, dplyr::tbl(changing, "rows"), binomial()),
         "other rows",
         class = "tall_error_source"
       )
@@ -187,11 +197,14 @@ test_that("values that change before the rows are drawn are told", {
 test_that("random numbers that are none are told", {
   con <- local_sqlite()
   local_short_look(500)
-  table <- table_of(con, table_rows(9000))
+  table_of(con, table_rows(9000))
   # the same for every row
-  local_function("sql_uniform", function(con) "0.0001")
+  uniform <- sql_uniform(con)
+  constant <- watched(con, function(sql) {
+    gsub(uniform, "0.0001", sql, fixed = TRUE)
+  })
   expect_error(
-    quiet_glm(y ~ x, table, binomial()),
+    quiet_glm(y ~ x, dplyr::tbl(constant, "rows"), binomial()),
     class = "tall_error_source"
   )
 })

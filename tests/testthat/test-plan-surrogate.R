@@ -92,10 +92,7 @@ test_that("awkward rows are those of rare cells, and as many as pay", {
   expect_identical(found$rows, as.double(c(1:120, 9621:9669)))
   # columns that no other rows have
   expect_identical(unname(found$rare), 5:6)
-  settings <- recipe_now()
-  settings$awkward_size <- 0
-  local_function("recipe_settings", settings)
-  local_function("most_awkward", 130)
+  local_settings(recipe = list(awkward_size = 0, most_awkward = 130))
   some <- awkward_rows(model, mode, control, new_ledger())
   expect_identical(length(some$rows), 130L)
   expect_true(all(some$rows %in% found$rows))
@@ -105,9 +102,7 @@ test_that("a model without such rows goes where it went", {
   model <- tall_model(3000)
   mode <- find_mode(model)
   control <- list(cores = 1L, chains = 1, warmup = 10, iter = 20, seed = 1)
-  settings <- recipe_now()
-  settings$awkward_sd <- Inf
-  local_function("recipe_settings", settings)
+  local_settings(recipe = list(awkward_sd = Inf))
   tried <- try_surrogate(model, mode, control, new_ledger())
   expect_null(tried$plan)
   expect_match(tried$why_not, "no rows of its own")

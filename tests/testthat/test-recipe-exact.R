@@ -151,9 +151,7 @@ test_that("a tail that exact steps would not come back from is seen", {
   fit <- recipe_fit(model)
   expect_s3_class(fit$kernel, "tall_kernel_smh")
   expect_identical(fit$kernel$args$awkward, as.double(10001:10300))
-  settings <- recipe_now()
-  settings$awkward_acceptance <- 2
-  local_function("recipe_settings", settings)
+  local_settings(recipe = list(awkward_acceptance = 2))
   fit <- suppressWarnings(recipe_fit(model), classes = "tall_warning_recipe")
   expect_s3_class(fit$kernel, "tall_kernel_sgbd")
   expect_match(fit$plan, "tails are too heavy", fixed = TRUE)
@@ -161,7 +159,7 @@ test_that("a tail that exact steps would not come back from is seen", {
   mild <- recipe_fit(separated_model(2.5))
   expect_s3_class(mild$kernel, "tall_kernel_smh")
   expect_gt(mild$steps, 10)
-  expect_identical(mild$kernel$args$share, recipe_settings$exact_share)
+  expect_identical(mild$kernel$args$share, setting("recipe")$exact_share)
 })
 
 test_that("a tail that is heavier than a normal one is visited often enough", {
@@ -226,15 +224,11 @@ test_that("exact steps that take long are compared with others, by count", {
   others <- order_seconds(model, mode, control, new_ledger())
   expect_true(fast(10))
   expect_false(fast(10.1))
-  settings <- recipe_now()
-  settings$exact_seconds <- 0
-  local_function("recipe_settings", settings)
+  local_settings(recipe = list(exact_seconds = 0))
   expect_true(fast(4.9 * others))
   expect_false(fast(5.1 * others))
   # then the others are taken, and the plan says why
-  settings$exact_ratio <- 0
-  settings$awkward_acceptance <- 2
-  local_function("recipe_settings", settings)
+  local_settings(recipe = list(exact_ratio = 0, awkward_acceptance = 2))
   fit <- recipe_fit(model)
   expect_s3_class(fit$kernel, "tall_kernel_sgld")
   expect_match(fit$plan, "since exact steps would take about 1 second")

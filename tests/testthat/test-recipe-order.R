@@ -47,33 +47,27 @@ test_that("minibatches follow the rule, and the pilot's noise", {
   expect_identical(order_size(c(3, 1), 4, 1), ceiling(100 / 3 * 1.5 * 16 / 4))
   expect_identical(order_size(c(0.1, 0.1), 4, 1), 4)
   local_way("order")
-  settings <- recipe_now()
-  settings$order_noise <- 1e-5
-  local_function("recipe_settings", settings)
+  local_settings(recipe = list(order_noise = 1e-5))
   model <- tall_model()
   fit <- recipe_fit(model)
   expect_gt(fit$recipe$size, 4)
   expect_lte(fit$recipe$noise_share, 1.1e-5)
   # as many rows as all are not a minibatch
-  settings$order_noise <- 1e-9
-  local_function("recipe_settings", settings)
+  local_settings(recipe = list(order_noise = 1e-9))
   expect_identical(gradient_order(recipe_fit(model)$gradient), 1)
 })
 
 test_that("steps are halved where a variance would be off", {
   local_way("order")
-  settings <- recipe_now()
   # what the pilot finds of a variance is never that good
-  settings$order_bias <- -1
-  local_function("recipe_settings", settings)
+  local_settings(recipe = list(order_bias = -1))
   fit <- recipe_fit(tall_model())
   expect_identical(gradient_order(fit$gradient), 1)
-  expect_identical(fit$kernel$args$step_size, settings$step_size)
-  settings$step_size <- 1e-3
+  expect_identical(fit$kernel$args$step_size, setting("recipe")$step_size)
   tried <- NULL
   real <- order_pilot
-  local_function("recipe_settings", settings)
-  local_function("order_pilot", function(plan, ...) {
+  local_settings(recipe = list(step_size = 1e-3))
+  local_fault("order_pilot", function(plan, ...) {
     tried <<- c(tried, plan$recipe$step_size)
     found <- real(plan, ...)
     found$is_safe <- plan$recipe$step_size <= 0.25

@@ -4,12 +4,12 @@ test_that("tall data get Leimkuhler-Matthews, control variates and leverage", {
   expect_s3_class(fit$kernel, "tall_kernel_sgld")
   expect_identical(fit$kernel$args$integrator, "leimkuhler-matthews")
   expect_identical(fit$kernel$args$variant, "corrected")
-  expect_identical(fit$kernel$args$step_size, recipe_settings$step_size)
+  expect_identical(fit$kernel$args$step_size, setting("recipe")$step_size)
   expect_s3_class(fit$gradient, "tall_gradient_cv")
   expect_s3_class(fit$subsample, "tall_subsample_weighted")
   expect_true(fit$is_whitened)
-  expect_identical(fit$steps, recipe_settings$steps)
-  expect_gte(fit$recipe$size, recipe_settings$min_size)
+  expect_identical(fit$steps, setting("recipe")$steps)
+  expect_gte(fit$recipe$size, setting("recipe")$min_size)
   expect_lt(fit$recipe$size, 20000 / 4)
   expect_gt(fit$recipe$drop, 0.4)
   expect_lt(fit$recipe$drop, 0.6)
@@ -48,23 +48,20 @@ test_that("the pilot enlarges minibatches until the noise is small", {
     )
   })
   fit <- suppressWarnings(recipe_fit(model))
-  expect_lte(fit$recipe$noise_share, 1.1 * recipe_settings$noise_share)
+  expect_lte(fit$recipe$noise_share, 1.1 * setting("recipe")$noise_share)
 
-  settings <- recipe_now()
-  settings$noise_share <- 1e-3
-  local_function("recipe_settings", settings)
+  local_settings(recipe = list(noise_share = 1e-3))
   strict <- suppressWarnings(recipe_fit(model))
   expect_gt(strict$recipe$size, fit$recipe$size)
-  settings$noise_share <- 1e-9
-  local_function("recipe_settings", settings)
+  local_settings(recipe = list(noise_share = 1e-9))
   exact <- suppressWarnings(recipe_fit(model, iter = 20))
   expect_s3_class(exact$kernel, "tall_kernel_mala")
 })
 
 test_that("with very many parameters only scales are adjusted, and rightly", {
   local_way("minibatches")
-  local_function("most_whitened", 3)
-  settings <- recipe_now()
+  local_settings(most_whitened = 3)
+  settings <- setting("recipe")
   model <- tall_model()
   fit <- recipe_fit(model, iter = 1200)
   expect_true(model_is_whitened(fit$model))
@@ -220,9 +217,7 @@ test_that("a separated indicator under a wide prior is noticed and named", {
 test_that("the warning reads well", {
   model <- example_model(data = example_data(2000))
   white <- whiten_model(model, find_mode(model), in_place = FALSE)
-  settings <- recipe_now()
-  settings$max_ratio <- 0.01
-  local_function("recipe_settings", settings)
+  local_settings(recipe = list(max_ratio = 0.01))
   shape <- check_normal(white, find_mode(model), new_ledger(), 1L)
   expect_snapshot(
     {
@@ -323,9 +318,7 @@ test_that("long runs of a skewed posterior are not thrown out", {
 
 test_that("chains that are thrown out are sampled again by what cannot be", {
   local_way("minibatches")
-  settings <- recipe_now()
-  settings$escape <- function(d) 0.1
-  local_function("recipe_settings", settings)
+  local_settings(recipe = list(escape = function(d) 0.1))
   model <- tall_model()
   w <- expect_warning(
     fit <- recipe_fit(model, keep = c("draws", "gradients")),

@@ -131,11 +131,12 @@ test_that("exact steps where the recipe's are not", {
 })
 
 test_that("exact steps where chains are thrown out", {
-  settings <- recipe_now()
-  settings$exact_acceptance <- 2
-  settings$order_step <- 0
-  settings$escape <- function(d) 0.1
-  local_function("recipe_settings", settings)
+  local_settings(recipe = list(
+    exact_acceptance = 2,
+    awkward_acceptance = 2,
+    order_step = 0,
+    escape = function(d) 0.1
+  ))
   data <- withr::with_seed(2, {
     x <- 100 + stats::rnorm(3000)
     data.frame(x, y = stats::rbinom(3000, 1, stats::plogis(x - 100)))

@@ -28,10 +28,7 @@ passed_data <- function(n = 4000) {
 
 # Data of more rows are passed over.
 local_rows <- function(rows, env = parent.frame()) {
-  settings <- get("look_settings", asNamespace("tallbayes"))
-  settings$rows <- rows
-  settings$of_stratum <- 50
-  local_function("look_settings", settings, env)
+  local_settings(look = list(rows = rows, of_stratum = 50), .frame = env)
 }
 
 # list(remote, memory): `code` makes a fit.
@@ -148,7 +145,7 @@ test_that("rows that na.exclude left out are NA", {
 test_that("blocks of any size give the same values", {
   fit <- remote_cases()$weighted$remote
   before <- predict(fit, type = "response")
-  local_function("block_rows", 333)
+  local_settings(block_rows = 333)
   expect_equal(predict(fit, type = "response"), before)
   expect_equal(
     model.frame(fit),
@@ -165,7 +162,7 @@ test_that("the model frame can be had", {
   expect_both(formula)
   expect_both(function(fit) attr(terms(fit), "term.labels"))
   fit <- remote_cases()$gaussian$remote
-  local_function("large_matrix", 1000)
+  local_settings(large_matrix = 1000)
   expect_error(model.frame(fit), class = "tall_error_memory")
   expect_error(model.matrix(fit), class = "tall_error_memory")
   expect_error(augment(fit), class = "tall_error_memory")
@@ -188,12 +185,12 @@ test_that("matrices of draws and rows are those of rows in memory", {
     rstantools::predictive_interval(fit, draws = 50, seed = 1)
   })
   fit <- remote_cases()$gaussian$remote
-  local_function("large_matrix", 1e5)
+  local_settings(large_matrix = 1e5)
   expect_error(
     rstantools::posterior_epred(fit),
     class = "tall_error_memory"
   )
-  local_function("block_rows", 400)
+  local_settings(block_rows = 400)
   expect_equal(
     rstantools::bayes_R2(fit, draws = 9),
     rstantools::bayes_R2(remote_cases()$gaussian$memory, draws = 9)
@@ -404,7 +401,7 @@ test_that("gradients are those of all rows", {
     1e-6
   )
   fit <- remote_cases()$poisson$remote
-  local_function("most_rebuilt", 1e4)
+  local_settings(rebuilt_bytes = 1e4)
   expect_error(ksd(fit), class = "tall_error_unsupported")
   # sums are enough
   expect_true(ksd(remote_cases()$gaussian$remote) > 0)

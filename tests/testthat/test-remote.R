@@ -120,7 +120,7 @@ test_that("draws are the same for the same rows, whatever their blocks", {
   expect_identical(of(stream_of(data, c(7000, 1, 999))), frame)
   expect_identical(of(stream_of(data, 313)), frame)
   expect_identical(of(data, cores = 2), frame)
-  local_function("block_rows", 777)
+  local_settings(block_rows = 777)
   expect_identical(of(data), frame)
   skip_if_not_installed("nanoparquet")
   file <- withr::local_tempfile(fileext = ".parquet")
@@ -302,7 +302,7 @@ test_that("the pilot says how many rows a pass will draw", {
   local_passes()
   seen <- list()
   real <- take_rows_ahead
-  local_function("take_rows_ahead", function(rows, found, ...) {
+  local_fault("take_rows_ahead", function(rows, found, ...) {
     out <- real(rows, found, ...)
     seen[[length(seen) + 1]] <<- c(found$psi, out$total)
     out

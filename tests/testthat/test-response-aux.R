@@ -287,9 +287,7 @@ test_that("few events and a parameter beside the mean are sampled exactly", {
   sd <- sqrt(colSums(weight * values^2) - mean^2)
   expect_posterior_near(fit, mean, sd)
   # all rows in every step of many would take long
-  settings <- recipe_now()
-  settings$far_seconds <- 0
-  local_function("recipe_settings", settings)
+  local_settings(recipe = list(far_seconds = 0))
   expect_warning(
     other <- recipe_fit(model, iter = 20),
     "chains drift away",

@@ -170,10 +170,8 @@ test_that("no pass is thrown away", {
   fit <- remote_fit(z ~ hour + f, own$source, family = stats::gaussian())
   expect_identical(own$n() - head, 2)
   # steps that look at many rows: the look, and all rows at once
-  recipe <- recipe_now()
-  recipe$full_share <- 1e-6
-  local_function("recipe_settings", recipe)
-  local_function("most_ahead", function(n_row) 10)
+  local_settings(recipe = list(full_share = 1e-6))
+  local_fault("most_ahead", function(n_row) 10)
   own <- counted_stream(data)
   expect_message(
     fit <- tall_glm(y ~ z, own$source, binomial(), seed = 1, iter = 200,
@@ -190,9 +188,9 @@ test_that("a pass that draws more rows than was thought gives some up", {
   formula <- y ~ z + f
   plain <- remote_fit(formula, data)
   # a look that knows nothing of it
-  local_function("plan_of_look", function(...) NULL)
-  local_function("most_ahead", function(n_row) 200)
-  local_function("most_steps", function(...) Inf)
+  local_fault("plan_of_look", function(...) NULL)
+  local_fault("most_ahead", function(n_row) 200)
+  local_fault("most_steps", function(...) Inf)
   own <- counted_stream(data)
   fit <- remote_fit(formula, own$source)
   expect_false(is.null(fit$source))
@@ -220,7 +218,7 @@ test_that("a database counts its kinds of rows once", {
   table <- table_of(con, data)
   asked <- new.env()
   run <- run_sql
-  local_function("run_sql", function(con, sql) {
+  local_fault("run_sql", function(con, sql) {
     out <- run(con, sql)
     asked$rows <- c(asked$rows, nrow(out))
     out
@@ -261,7 +259,7 @@ test_that("kinds are not counted where they may be many", {
   data$half <- data$hour / 2
   table <- table_of(con, data)
   asked <- 0
-  local_function("kinds_query", function(...) {
+  local_fault("kinds_query", function(...) {
     asked <<- asked + 1
     stop("asked")
   })
@@ -297,9 +295,7 @@ test_that("kinds that may not be are told by R", {
 # ---- too many levels ---------------------------------------------------------
 
 local_few_levels <- function(env = parent.frame()) {
-  settings <- get("look_settings", asNamespace("tallbayes"))
-  settings$levels <- 20
-  local_function("look_settings", settings, env)
+  local_settings(look = list(levels = 20), .frame = env)
 }
 
 test_that("factors of many levels are said with their number", {
@@ -320,7 +316,7 @@ test_that("factors of many levels are said with their number", {
   told(table)
   told(table, y ~ id + z)
   # more combinations than are fetched
-  local_function("most_groups", 50)
+  local_settings(most_groups = 50)
   told(table, y ~ id + z)
 })
 
@@ -328,10 +324,10 @@ test_that("a design of too many levels is refused before rows are brought", {
   con <- local_sqlite()
   local_ties()
   local_few_levels()
-  local_function("free_memory", function() 1e5)
+  local_settings(memory = 1e5)
   data <- alike_data(4000)
   data$id <- sprintf("id%d", seq_len(4000) %% 30)
-  local_function("collect_source", function(...) stop("brought"))
+  local_fault("collect_source", function(...) stop("brought"))
   error <- expect_error(
     remote_fit(y ~ id + z, table_of(con, as_sqlite(data))),
     class = "tall_error_memory"

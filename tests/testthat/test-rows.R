@@ -16,10 +16,7 @@ rows_data <- function(n = 700) {
 
 # Of the same call each member: list(frame, matrix, memory, passes, store).
 rows_members <- function(formula, family, data = rows_data()) {
-  local_function("look_settings", utils::modifyList(
-    look_settings,
-    list(rows = 100, of_stratum = 20)
-  ))
+  local_settings(look = list(rows = 100, of_stratum = 20))
   made <- make_frame(
     quote(f(formula = formula, data = data, weights = w, offset = o)),
     formula,
@@ -77,7 +74,7 @@ test_that("every member has the same rows", {
 test_that("chunks have all rows, in their order", {
   members <- rows_members(y ~ x + g, resolve_family("binomial"))
   whole <- values_of(members$memory)
-  local_function("chunk_rows", 100)
+  local_settings(chunk_rows = 100)
   for (name in names(members)) {
     parts <- list()
     seen <- each_chunk(members[[name]], function(chunk, n, first) {
@@ -199,10 +196,7 @@ test_that("rows that a fit did not keep are told", {
 })
 
 test_that("what only all rows at once can do is left to those at hand", {
-  local_function("look_settings", utils::modifyList(
-    look_settings,
-    list(rows = 100, of_stratum = 20)
-  ))
+  local_settings(look = list(rows = 100, of_stratum = 20))
   data <- rows_data()
   run <- function(data, ...) {
     tall_glm(..., data = data, iter = 60, chains = 1, seed = 1, refresh = 0)

@@ -184,7 +184,7 @@ test_that("draws depend on neither threads nor slices", {
   }
   one <- run(1)
   expect_identical(run(2)$buffers, one$buffers)
-  local_function("next_slice", function(n_step, elapsed) 7)
+  local_slices(7)
   expect_identical(run(1)$buffers, one$buffers)
 })
 

@@ -48,9 +48,7 @@ for (name in names(sbc_aux_problems(1))) {
 for (name in c("logistic", "poisson")) {
   test_that(paste("ranks are uniform where exact steps do not pay:", name), {
     skip_on_cran()
-    settings <- recipe_settings
-    settings$exact_acceptance <- 2 # none is
-    local_function("recipe_settings", settings)
+    local_way("order")
     runs <- sbc_runs(sbc_problems()[[name]], sbc_reps)
     kernels <- vapply(runs, function(run) run$kernel, "")
     expect_identical(unique(kernels), "sgld")

@@ -39,9 +39,7 @@ open_shards <- function(frames, each = function(block, shard) NULL) {
 }
 
 local_pilot <- function(rows = 2000, env = parent.frame()) {
-  settings <- get("look_settings", asNamespace("tallbayes"))
-  settings$rows <- rows
-  local_function("look_settings", settings, env)
+  local_settings(look = list(rows = rows), .frame = env)
 }
 
 shard_fit <- function(
@@ -94,7 +92,7 @@ test_that("rows are drawn by their numbers among all", {
   local_pilot()
   drawn <- NULL
   real <- get("take_rows_ahead", asNamespace("tallbayes"))
-  local_function("take_rows_ahead", function(...) {
+  local_fault("take_rows_ahead", function(...) {
     drawn[[length(drawn) + 1]] <<- real(...)
     drawn[[length(drawn)]]
   })

@@ -110,12 +110,12 @@ test_that("workers compute the sums of their tables", {
   expect_all_closed(opens[[1]])
   # a worker's error is that of the database
   files <- environment(opens[[2]])$file
-  local_function("query_text", function(con, steps) "SELECT nothing FROM rows")
+  wrong <- list(list(select = "SELECT nothing", from = "SELECT * FROM rows"))
   error <- expect_error(
-    run_on_tables(tall_table(opens)$shards, list(1, 2)),
+    run_on_tables(tall_table(opens)$shards, list(wrong, wrong)),
     class = "tall_error_source"
   )
-  expect_identical(error$sql, "SELECT nothing FROM rows")
+  expect_identical(error$sql, sql_text(wrong, FALSE))
 })
 
 test_that("workers of PostgreSQL see the state that the fit sees", {

@@ -5,7 +5,7 @@ test_that("tables of SQLite obey the laws of sources", {
   rows <- as_sqlite(mixed_rows())
   source <- as_source(table_of(con, rows))
   expect_source(source, rows)
-  local_function("block_rows", 7)
+  local_settings(block_rows = 7)
   expect_source(source, rows)
   # a query, and shards
   query <- dplyr::filter(dplyr::tbl(con, "rows"), z > 1)

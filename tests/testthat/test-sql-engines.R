@@ -76,7 +76,7 @@ for (engine in sql_engines) {
     rows <- if (engine == "SQLite") as_sqlite(rows) else rows
     source <- as_source(table_of(con, rows))
     expect_source(source, rows)
-    local_function("block_rows", 7)
+    local_settings(block_rows = 7)
     expect_source(source, rows)
   })
 
@@ -110,8 +110,7 @@ for (engine in sql_engines) {
     found <- list(theta = c(-2, 0.8), chol = diag(2) * 30)
     draw <- list(radius = 9, phi_bar = 1, rate = 1, scale = 1, seed = 1,
       pass = 1, first = 0)
-    local_function("recipe_settings", utils::modifyList(
-      recipe_settings, list(full_share = 1)))
+    local_settings(recipe = list(full_share = 1))
     control <- list(refresh = 0, cores = 1)
     total <- take_rows_ahead(seen, found, draw, control)$total
     # some tenth of the rows
@@ -140,39 +139,47 @@ for (engine in shared_engines) {
     other <- local_other(con)
     local_short_look(500)
     rows <- table_rows()
-    table <- table_of(con, rows)
-    real <- products_of
-    n_seen <- NULL
-    local_function("products_of", function(rows, ...) {
-      DBI::dbExecute(other, "DELETE FROM rows WHERE k = 1")
-      out <- real(rows, ...)
-      n_seen <<- out$facts$n_row
-      out
+    table_of(con, rows)
+    n_deleted <- 0
+    deleting <- watched(con, function(sql) {
+      if (is_pass_query(sql)) {
+        gone <- "DELETE FROM rows WHERE k = 1"
+        n_deleted <<- n_deleted + DBI::dbExecute(other, gone)
+      }
+      sql
     })
-    tall_glm(z ~ x, table, refresh = 0, seed = 1)
-    expect_identical(n_seen, sum(!is.na(rows$x)) + 0)
+    fit <- tall_glm(z ~ x, dplyr::tbl(deleting, "rows"), refresh = 0, seed = 1)
+    expect_gt(n_deleted, 0)
+    expect_identical(nobs(fit), sum(!is.na(rows$x)) + 0)
     expect_false(is_in_transaction(con))
     # nor where the fit fails
-    expect_error(tall_glm(z ~ nope, table, refresh = 0))
-    local_function("products_of", function(...) stop("no"))
-    expect_error(tall_glm(z ~ x, table, refresh = 0))
+    expect_error(tall_glm(z ~ nope, dplyr::tbl(con, "rows"), refresh = 0))
+    failing <- watched(con, function(sql) {
+      if (is_pass_query(sql)) stop("no") else sql
+    })
+    table <- dplyr::tbl(failing, "rows")
+    expect_error(
+      tall_glm(z ~ x, table, refresh = 0),
+      class = "tall_error_source"
+    )
     expect_false(is_in_transaction(con))
   })
 
   test_that(of("an interrupt ends the transaction, not the connection"), {
     con <- local_engine(engine)
     local_short_look(500)
-    table <- table_of(con, table_rows())
-    real <- run_sql
-    for (at in 1:4) {
+    table_of(con, table_rows())
+    # any query of rows, from the first look to the draws
+    for (at in 1:5) {
       n_query <- 0
-      local_function("run_sql", function(...) {
-        n_query <<- n_query + 1
+      pressed <- watched(con, function(sql) {
+        n_query <<- n_query + grepl("tb_q1", sql)
         if (n_query == at) {
           rlang::interrupt()
         }
-        real(...)
+        sql
       })
+      table <- dplyr::tbl(pressed, "rows")
       seen <- tryCatch(
         {
           tall_glm(y ~ x + word, table, binomial(), refresh = 0, seed = 1)

@@ -39,15 +39,16 @@ test_that("a connection that is lost is told", {
   con <- local_postgres()
   other <- local_postgres()
   local_short_look(500)
-  table <- table_of(con, table_rows())
+  table_of(con, table_rows())
   pid <- DBI::dbGetQuery(con, "SELECT pg_backend_pid() AS pid")$pid
-  real <- products_of
-  local_function("products_of", function(...) {
-    DBI::dbGetQuery(other, paste0("SELECT pg_terminate_backend(", pid, ")"))
-    real(...)
+  lost <- watched(con, function(sql) {
+    if (is_pass_query(sql)) {
+      DBI::dbGetQuery(other, paste0("SELECT pg_terminate_backend(", pid, ")"))
+    }
+    sql
   })
   error <- expect_error(
-    tall_glm(z ~ x, table, refresh = 0),
+    tall_glm(z ~ x, dplyr::tbl(lost, "rows"), refresh = 0),
     class = "tall_error_source"
   )
   expect_match(conditionMessage(error$parent), "terminat|closed|connection")
@@ -76,20 +77,27 @@ test_that("Ctrl-C ends the transaction, amid passes and before chains run", {
     # where R looks whether somebody did
     wait_until(function() FALSE, 5)
   }
-  for (place in c("run_sql", "plan_of_drawn")) {
-    real <- get(place, asNamespace("tallbayes"))
-    local_function(place, function(...) {
-      press()
-      real(...)
-    })
+  pressing <- watched(con, function(sql) {
+    if (is_pass_query(sql)) press()
+    sql
+  })
+  amid <- dplyr::tbl(pressing, "rows")
+  for (place in c("passes", "chains")) {
+    if (place == "chains") {
+      amid <- table
+      real <- plan_of_drawn
+      local_fault("plan_of_drawn", function(...) {
+        press()
+        real(...)
+      })
+    }
     seen <- tryCatch(
       {
-        tall_glm(y ~ x + word, table, binomial(), refresh = 0, seed = 1)
+        tall_glm(y ~ x + word, amid, binomial(), refresh = 0, seed = 1)
         "done"
       },
       interrupt = function(cnd) "interrupted"
     )
-    local_function(place, real)
     expect_identical(seen, "interrupted")
     expect_false(is_in_transaction(con))
     expect_identical(nrow(DBI::dbReadTable(con, "rows")), 3000L)
@@ -99,7 +107,7 @@ test_that("Ctrl-C ends the transaction, amid passes and before chains run", {
 test_that("an interrupt amid a stream ends it", {
   con <- local_postgres()
   local_short_look(500)
-  local_function("block_rows", 500)
+  local_settings(block_rows = 500)
   table <- as_source(table_of(con, table_rows()), in_database = FALSE)
   real <- frame_of
   n_block <- 0

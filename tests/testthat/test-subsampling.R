@@ -133,7 +133,7 @@ test_that("chains that memory does not hold are refused before", {
     sg_sample(model, kernel_sgld(1e-4), gradient_simple(), ..., iter = 2,
       seed = 1, refresh = 0, keep = "none")
   }
-  local_function("free_memory", function() 1e6)
+  local_settings(memory = 1e6)
   e <- expect_error(
     run(subsample_uniform(1e6), chains = 2),
     class = "tall_error_memory"

@@ -414,7 +414,7 @@ test_that("SAGA runs where its table fits, and is refused where it does not", {
 })
 
 test_that("words and topics that memory does not hold are refused before", {
-  local_function("free_memory", function() 1e8)
+  local_settings(memory = 1e8)
   words <- data.frame(
     doc = c(1, 1, 2, 2),
     word = c(1, 5, 2, 1e9),
@@ -435,7 +435,7 @@ test_that("words and topics that memory does not hold are refused before", {
   e <- expect_error(model_lda(wide, 2), class = "tall_error_memory")
   expect_match(one_line(e), "one for each column", fixed = TRUE)
   model <- model_lda(words, 2)
-  local_function("free_memory", function() 31)
+  local_settings(memory = 31)
   expect_error(
     topic_proportions(model, rep(1, 8), 1),
     "matrix of 2 topics of 2 documents takes 32 B",

@@ -4,7 +4,7 @@
 local_clock <- function(env = parent.frame()) {
   at <- new.env()
   at$n <- 0
-  local_function("clock", function() {
+  local_fault("clock", function() {
     at$n <- at$n + 1
     list(elapsed = 100 * at$n, cpu = at$n)
   }, env)

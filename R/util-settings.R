@@ -1,0 +1,157 @@
+# The numbers that the package chose for itself, in one record. setting() reads
+# one where it is needed. put_settings() changes some, so that a test or a bench
+# need not be large for what happens only to the large.
+#
+# * Sizes say in what pieces work is done. What comes out does not depend on
+#   them, up to the order of sums.
+# * Limits say what is refused, or cut short with a word, rather than made.
+# * Choices say what is run: draws depend on them.
+
+usual_settings <- list(
+  # ---- sizes ----
+  block_rows = 65536,       # rows of a block where the source may choose
+  block_numbers = 2^23,     # numbers of a block of a matrix: 64 MB of doubles,
+  block_least = 256,        # but so many rows, however wide they are
+  sql_width = 1000,         # columns of a result: SQLite has 2,000, PostgreSQL
+                            # 1,664
+  cell_numbers = 2e5,       # sums by cell in a query: with more, those that no
+                            # factor needs are taken over all rows by another
+  most_groups = 1e5,        # combinations of levels that a query hands back
+  store_settles = 2,        # seconds from which times of a file tell a change
+  # steps of the next slice, after n_step took `elapsed` seconds: some 0.15 s,
+  # growing at most fourfold at a time
+  slice_steps = function(n_step, elapsed) {
+    target <- 0.15
+    factor <- if (elapsed < target / 4) 4 else target / elapsed
+    max(1, floor(n_step * factor))
+  },
+
+  # ---- limits ----
+  large_matrix = 5e7,       # numbers that are made, or evaluated, unasked
+  parquet_bytes = 2^30,     # of a file: beyond, it is not read
+  rebuilt_bytes = 1e9,      # of rows passed over, brought to memory unasked
+  memory = NA_real_,        # bytes that are free; NA: what the system says
+
+  # ---- choices ----
+  chunk_rows = 65536,       # rows that are looked at together; so many at least
+                            # may be drawn ahead
+  most_whitened = 1000,     # parameters: with more, scales only are adjusted
+  look = list(
+    rows = 65536,           # of the pilot; of fewer all are kept
+    of_stratum = 100,       # of every level and outcome
+    levels = 1000,          # more: that is no design for a pass
+    seed = 1                # of which rows they are: the same for every run
+  ),
+  recipe = list(
+    # exact steps from a few rows
+    exact_pilot = 400,         # steps
+    exact_acceptance = 0.25,   # where fewer are accepted they do not pay
+    exact_correlation = 0.02,  # of draws that follow each other
+    exact_normal = 0.95,       # where more are accepted tails are not looked at
+    exact_tail = 0.5,          # least log density lost there, of a normal one's
+    exact_even = 0.8,          # where it is less, or where fewer are accepted,
+    exact_often = 0.5,
+    exact_share = 0.5,         # more proposals stay near: this share
+    tail_heavy = 200,          # rows that are looked at one and all,
+    tail_rows = 2000,          # and of the others
+    exact_seconds = 10,        # what takes longer is compared with others, and
+    exact_ratio = 5,           # taken if it takes no more times their time
+    # exact steps with awkward rows
+    awkward_dim = 300,         # parameters at most
+    awkward_sd = 0.316,        # 1 / sqrt(10): of what ten events tell
+    awkward_size = 5e4,        # such rows times parameters at most,
+    most_awkward = 5000,       # and of them alone; kernel_smh() takes no more
+    awkward_pilot = c(600, 3000), # steps of the surrogate's chains
+    awkward_acceptance = 0.1,  # where fewer are accepted they do not pay
+    # Langevin steps with control variates of order 2
+    order_step = 1,            # h at first, whitened coordinates
+    order_size = 4,            # smallest minibatch
+    order_noise = 0.01,        # h tau_j^2 / (4 - h) at most
+    order_bias = 0.04,         # of a variance, beyond two standard errors
+    # and of order 1
+    step_size = 0.2,       # h, whitened coordinates
+    steps = 25,            # steps in an iteration: draws nearly independent
+    min_size = 32,         # smallest minibatch
+    noise_share = 0.02,    # h tau_j^2 / 4 at most, in the worst coordinate
+    pilot_steps = 2000,
+    pilot_seed = 1,
+    full_share = 1 / 4,    # n >= N / 4: full gradient and Metropolis
+    small_data = 2000,     # so few rows: likewise, a pass costs next to nothing
+    escape = function(d) 4 * d + 100,
+    radii = 1:3,           # sds at which the shape of a posterior is looked at
+    max_ratio = 2,         # log density lost there, of what a normal one loses
+    max_points = 2000,     # in how many points; with very many parameters less
+    far_seconds = 600,     # all rows in every step where it is not normal
+    heavy_rows = 10,       # rows that are looked along, besides the parameters
+    laplace_kappa = 1,     # sd of the data over scale of a Laplace prior
+    # where Langevin steps are not safe: sd bias 2.2 %, mean 0.07 sd at a wall
+    barker_sigma = 0.2,
+    barker_skewed = 0.35   # of models that are skewed, but without walls: 1.6 %
+  )
+)
+
+settings_now <- list2env(usual_settings, envir = new.env(parent = emptyenv()))
+
+setting <- function(name) {
+  get(name, envir = settings_now, inherits = FALSE)
+}
+
+# Puts other values in place of some, by name; of `look` and `recipe`, a list
+# of those that change. What was before, to be put back by the same function.
+put_settings <- function(values) {
+  names <- names(values)
+  check_setting_names(names, names(usual_settings))
+  before <- mget(names, envir = settings_now)
+  after <- Map(changed_setting, before, usual_settings[names], values, names)
+  list2env(after, envir = settings_now)
+  invisible(before)
+}
+
+# usual: says of what type and length it must be.
+changed_setting <- function(now, usual, value, name) {
+  if (is.list(usual)) {
+    if (!is.list(value)) {
+      abort_setting(value, "a list", name)
+    }
+    own <- names(value)
+    check_setting_names(own, names(usual))
+    now[own] <- Map(
+      changed_setting,
+      now[own],
+      usual[own],
+      value,
+      paste0(name, "$", own)
+    )
+    return(now)
+  }
+  if (is.function(usual)) {
+    if (!is.function(value)) {
+      abort_setting(value, "a function", name)
+    }
+  } else if (!is_setting_numbers(value, usual)) {
+    n <- length(usual)
+    abort_setting(value, if (n == 1) "a number" else paste(n, "numbers"), name)
+  }
+  value
+}
+
+is_setting_numbers <- function(value, usual) {
+  is_plain_numeric(value) && length(value) == length(usual) &&
+    (anyNA(usual) || !anyNA(value))
+}
+
+abort_setting <- function(value, expected, name) {
+  abort_expected(value, expected, arg = name)
+}
+
+check_setting_names <- function(given, known) {
+  unknown <- setdiff(given, known)
+  if (length(unknown) > 0 || is.null(given)) {
+    abort_input(
+      "There is no setting {.val {unknown}}.",
+      argument = "values",
+      expected = known,
+      value = given
+    )
+  }
+}
