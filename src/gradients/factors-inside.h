@@ -4,12 +4,13 @@
 #define TB_GRADIENTS_FACTORS_INSIDE_H
 
 #include "gradients/cv2-inside.h"
+#include "gradients/surrogate.h"
 #include "subsampling/weighted.h"
 
 #include <stdatomic.h>
 
 /* Further out every row is looked at. */
-enum { TB_N_SHELL = 24, TB_N_AHEAD = 64 };
+enum { TB_N_SHELL = 24 };
 
 struct tb_shell {
   double radius;

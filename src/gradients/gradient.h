@@ -3,8 +3,9 @@
 #ifndef TB_GRADIENTS_GRADIENT_H
 #define TB_GRADIENTS_GRADIENT_H
 
-#include "gradients/surrogate.h"
 #include "gradients/test.h"
+
+struct tb_surrogate;
 
 enum tb_estimator_flag {
   TB_ESTIMATOR_FULL = 1u << 0,     /* uses every row: no scheme needed */

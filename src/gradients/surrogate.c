@@ -13,7 +13,6 @@
 
 #include "base/norm.h"
 #include "gradients/cv2-inside.h"
-#include "gradients/factors-inside.h"
 
 #include <math.h>
 #include <string.h>
@@ -117,6 +116,36 @@ static enum tb_status beyond_of(struct tb_chain* p_chain,
   const double sum = p_cv2->scale * beyond + left;
   *p_log = isnan(sum) ? -INFINITY : -sum;
   return TB_STATUS_ok;
+}
+
+enum tb_status tb_cv2_prior_remainder(struct tb_chain* p_chain,
+                                      const double* v_theta,
+                                      const double* v_delta,
+                                      double* p_e) {
+  const struct tb_cv2* p = tb_cv2_of(p_chain);
+  const struct tb_model* p_model = p_chain->p_target->p_model;
+  const size_t n_dim = p_chain->n_dim;
+  double log_prior = 0, linear = 0, bent = 0;
+  *p_e = 0;
+  if (p->is_quadratic) {
+    return TB_STATUS_ok;
+  }
+  const enum tb_status status =
+      p_model->type->prior(p_model,
+                           &p_chain->work,
+                           v_theta,
+                           p_chain->p_estimator_scratch,
+                           &log_prior);
+  for (size_t j = 0; j < n_dim; ++j) {
+    double sum = 0;
+    for (size_t i = 0; i < n_dim; ++i) {
+      sum += p->v_P[j * n_dim + i] * v_delta[i];
+    }
+    bent += sum * v_delta[j];
+    linear += p->v_prior[j] * v_delta[j];
+  }
+  *p_e = p->log_prior - log_prior + linear - 0.5 * bent;
+  return status;
 }
 
 enum tb_status tb_surrogate_beyond(struct tb_chain* p_chain,

@@ -25,6 +25,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* rows whose remainders are evaluated together */
+enum { TB_N_AHEAD = 64 };
+
 struct tb_chain;
 
 /* N(m, Sigma): z = L^T (theta - c) is N(v_mean, I) with the frame's c and L */

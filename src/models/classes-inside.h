@@ -85,10 +85,11 @@ static inline size_t classes_theta_size(const struct classes* p) {
   return p->n_eta * p->n_coef + p->n_shared;
 }
 
-/* classes.c: frees what the model has, and forgets it */
+/* ---- classes-rows.c ---- */
+
+/* frees what the model has, and forgets it */
 void classes_destroy(struct tb_model* p_model);
 
-/* classes-rows.c */
 size_t classes_scratch_size(const struct classes* p, bool has_block);
 struct classes_scratch
 classes_scratch_at(const struct classes* p, void* p_scratch, bool has_block);

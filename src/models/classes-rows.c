@@ -9,10 +9,25 @@
 #include "models/classes-inside.h"
 
 #include "base/blas.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
 
 static size_t work_size(const struct classes* p) {
   return 2 * p->n_inner * (1 + p->n_inner) + p->n_class +
          (p->n_eta + 2) * CLASSES_BLOCK;
+}
+
+void classes_destroy(struct tb_model* p_model) {
+  struct classes* p = p_model->p_self;
+  if (p == NULL) {
+    return;
+  }
+  tb_store_destroy(&p->store);
+  tb_prior_destroy(&p->prior);
+  tb_big_free(p->p_memory, p->n_byte);
+  free(p);
+  p_model->p_self = NULL;
 }
 
 size_t classes_scratch_size(const struct classes* p, bool has_block) {

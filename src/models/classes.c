@@ -186,18 +186,6 @@ static size_t classes_memory(const struct tb_model* p_model) {
 
 /* -------------------------------------------------------------------- life */
 
-void classes_destroy(struct tb_model* p_model) {
-  struct classes* p = p_model->p_self;
-  if (p == NULL) {
-    return;
-  }
-  tb_store_destroy(&p->store);
-  tb_prior_destroy(&p->prior);
-  tb_big_free(p->p_memory, p->n_byte);
-  free(p);
-  p_model->p_self = NULL;
-}
-
 static const struct classes_head* const v_head[] = {&classes_softmax,
                                                     &classes_cumulative_logit,
                                                     &classes_cumulative_probit};
