@@ -31,7 +31,7 @@ expect_covered <- function(family, covered) {
 #   (helper-conformance-store.R);
 # * rows and moments in the middle of a fit (helper-tables.R: 2; test-remote.R;
 #   test-sql-postgres.R);
-# * errors without words, of which test-grid.R counts thousands.
+# * errors without words, of which test-grid.R counts many.
 local_fault <- function(name, value, frame = parent.frame()) {
   namespace <- asNamespace("tallbayes")
   before <- get(name, namespace)
