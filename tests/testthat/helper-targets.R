@@ -20,7 +20,18 @@ expect_covered <- function(family, covered) {
   invisible()
 }
 
-# Replace a function of the package until the calling frame ends.
+# Replace a function of the package until the calling frame ends: for what no
+# argument, setting (local_settings()) or object of a test reaches. There are
+# 13 such places:
+# * connections that dbplyr simulates quote nothing and answer nothing
+#   (test-dialects.R: 3);
+# * a recipe that takes what it would not, and no companion
+#   (test-bias-coupled.R: 2; test-recipe-order.R);
+# * an estimator without variance, which there is not (test-kernels.R);
+# * rows in stores that the model would not choose (helper-conformance-store.R);
+# * rows and moments in the middle of a fit (helper-tables.R: 2; test-remote.R;
+#   test-sql-postgres.R);
+# * errors without words, of which test-grid.R counts many.
 local_fault <- function(name, value, frame = parent.frame()) {
   namespace <- asNamespace("tallbayes")
   before <- get(name, namespace)

@@ -67,12 +67,8 @@ test_that("estimators that will not do are refused in words", {
   )
   refuse(kernel_hmc(0.1, 5), schedule = schedule_decay())
   # a model that cannot say its log density
-  before <- model_info
-  local_fault("model_info", function(model) {
-    info <- before(model)
-    info$has_density <- FALSE
-    info
-  })
+  words <- data.frame(doc = c(1, 1, 2), word = c(1, 2, 2), count = 1)
+  model <- model_lda(words, 2)
   refuse(kernel_barker(0.1))
 })
 
