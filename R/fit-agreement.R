@@ -132,7 +132,7 @@ print_stuck_note <- function(fit) {
     if (length(stuck) == 1) "it stands" else "they stand",
     " where ",
     if (length(stuck) == 1) "it" else "they",
-    " began, and\n  more iterations will not help.\n  ",
+    " began, and more iterations will not help.\n  ",
     stuck_remedy(fit, stuck),
     "\n",
     sep = ""

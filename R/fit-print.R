@@ -26,10 +26,8 @@ print.tall_fit <- function(
   print_estimates(x, shown, digits, is_chosen = !is.null(chosen))
   print_more(nrow(table) - length(at))
   agreement <- agreement_table(x)
-  cat_within_width({
-    print_footer(x, brief = TRUE, agreement)
-    print_agreement_note(agreement, n_alive(x), x)
-  })
+  print_footer(x, brief = TRUE, agreement)
+  cat_within_width(print_agreement_note(agreement, n_alive(x), x))
   invisible(x)
 }
 
@@ -200,7 +198,17 @@ sampler_text <- function(fit) {
 }
 
 print_footer <- function(fit, brief = FALSE, agreement = NULL) {
-  cat("\n")
+  cat_within_width({
+    cat("\n")
+    print_time(fit)
+    print_stopped(fit)
+    print_metropolis_note(fit)
+    print_bias_note(fit, brief, agreement)
+    print_noise_note(fit)
+  })
+}
+
+print_time <- function(fit) {
   cat(
     "Time: ",
     format(sum(fit$time), digits = 2),
@@ -208,7 +216,7 @@ print_footer <- function(fit, brief = FALSE, agreement = NULL) {
     format(fit$time[["preparation"]], digits = 2),
     " s)",
     if (!is.null(fit$cpu)) {
-      paste0(", processor ", format(fit$cpu, digits = 2), " s")
+      paste0(", CPU ", format(fit$cpu, digits = 2), " s")
     },
     "; ",
     format(fit$passes, digits = 3),
@@ -218,6 +226,9 @@ print_footer <- function(fit, brief = FALSE, agreement = NULL) {
     ".\n",
     sep = ""
   )
+}
+
+print_stopped <- function(fit) {
   stopped <- fit$chains$status != "ok"
   if (any(stopped)) {
     cat(
@@ -230,9 +241,6 @@ print_footer <- function(fit, brief = FALSE, agreement = NULL) {
       sep = ""
     )
   }
-  print_metropolis_note(fit)
-  print_bias_note(fit, brief, agreement)
-  print_noise_note(fit)
 }
 
 # What gradient noise does to the kernel, and kernels that sample something

@@ -77,6 +77,12 @@ scrub <- function(lines) {
   gsub(" +", " ", sub("^Time: .*", "Time: #", lines))
 }
 
+# Prints for a snapshot: where lines break hangs on their numbers. That they
+# stay within the width is told by test-shown.R.
+local_wide <- function(frame = parent.frame()) {
+  withr::local_options(width = 200, .local_envir = frame)
+}
+
 # The value of `code` in a fork of this process, which must finish in time.
 in_fork <- function(code, seconds = 180) {
   job <- parallel::mcparallel(code)

@@ -70,8 +70,16 @@ lambda_of <- function(covariance, span) {
 
 # log int prod_i p(y_i | eta_i + z_i s v) N(v; 0, 1) dv of each group with one
 # effect
-integrate_groups <- function(group, log_density, eta, sd, z = 1, most = 9) {
-  v <- seq(-most, most, length.out = 241)
+integrate_groups <- function(
+  group,
+  log_density,
+  eta,
+  sd,
+  z = 1,
+  most = 9,
+  n = 241
+) {
+  v <- seq(-most, most, length.out = n)
   step <- v[[2]] - v[[1]]
   shifted <- outer(z * sd * rep(1, length(eta)), v) + eta
   sums <- rowsum(log_density(shifted), group)
@@ -143,7 +151,8 @@ entry_groups <- function(
       group,
       function(eta) stats::plogis((2 * y - 1) * eta, log.p = TRUE),
       eta,
-      exp(theta[[3]])
+      exp(theta[[3]]),
+      n = 1001
     )
   }
   row_gradient <- function(theta, h = 2e-3) slopes(log_lik, theta, h)
@@ -160,10 +169,10 @@ entry_groups <- function(
       prior_covariance = prior_lkj(2, prior_student(3, 0, 1.5)),
       weights = weights,
       offset = offset,
-      nodes = 41
+      nodes = 401
     ),
     log_lik = log_lik,
-    # what integrate() and 41 nodes leave, where sds are large
+    # what both quadratures leave, where sds are large
     rounding = if (is_normal) 0 else if (far == 0) 1e-10 else 1e-8,
     log_prior = function(theta) {
       aux <- if (is_normal) {

@@ -177,6 +177,7 @@ test_that("runs are counted in gradients, and go on as if never stopped", {
   expect_identical(whole$passes, 2 * 81)
   resumed <- sg_resume(run(50), iter = 30, refresh = 0)
   expect_identical(plain_draws(resumed), plain_draws(whole))
+  local_wide()
   expect_snapshot(print(whole), transform = scrub)
 })
 

@@ -2,6 +2,7 @@
 fit <- noisy_glm(y ~ a + b, example_data(2500), iter = 400, chains = 2)
 
 test_that("a fit and its summary print", {
+  local_wide()
   expect_snapshot(print(fit), transform = scrub)
   expect_snapshot(print(summary(fit)), transform = scrub)
   expect_snapshot(print(quick_fit()), transform = scrub)
@@ -9,6 +10,7 @@ test_that("a fit and its summary print", {
 })
 
 test_that("the exact kernel says that it is exact", {
+  local_wide()
   exact <- quick_glm(data = example_data(60), iter = 40)
   expect_snapshot(print(exact), transform = scrub)
   expect_true(all(summary(exact)$table$sd_bias == 0))

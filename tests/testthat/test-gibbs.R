@@ -149,6 +149,7 @@ test_that("lambda = N is Bayes, and lambda must be positive", {
   expect_snapshot(error = TRUE, run(lambda = 0))
   expect_snapshot(error = TRUE, run(lambda = -1))
   expect_snapshot(error = TRUE, run(lambda = NA))
+  local_wide()
   expect_snapshot(print(run(lambda = 10)), transform = scrub)
 })
 
@@ -285,6 +286,7 @@ test_that("the recipe is exact under bounds, also whitened", {
   )
   expect_false(is.null(fit$stand_in)) # chains move there, on sums
   expect_posterior(fit, truth$mean, matrix(truth$variance), "recipe")
+  local_wide()
   expect_snapshot(print(fit), transform = scrub)
 
   # the bounds of an intercept are those of the mean predictor

@@ -73,6 +73,7 @@ test_that("estimators that will not do are refused in words", {
 })
 
 test_that("fits tell acceptance, proposals without density, approximation", {
+  local_wide()
   poisson <- withr::with_seed(
     1,
     entry_glm("poisson", prior = prior_flat(), n_data = 30)$model

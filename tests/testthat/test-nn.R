@@ -281,6 +281,7 @@ test_that("epistemic sd grows where there are no data", {
 })
 
 test_that("summaries are about predictions", {
+  local_wide()
   found <- summary(fits$gaussian)
   expect_s3_class(found, "tall_nn_summary")
   expect_length(found$rhat, 80)

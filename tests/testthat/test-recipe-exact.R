@@ -235,6 +235,7 @@ test_that("exact steps that take long are compared with others, by count", {
 })
 
 test_that("exact is said where it is, and read where a bias is asked for", {
+  local_wide()
   model <- tall_model(3000)
   fit <- recipe_fit(model)
   expect_snapshot(

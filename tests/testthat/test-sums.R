@@ -494,6 +494,7 @@ test_that("other priors take steps on the sums, which have the rows' density", {
 })
 
 test_that("what comes after a fit knows that it is exact", {
+  local_wide()
   data <- example_data(200)
   fit <- quick_glm(z ~ a + b, data, family = gaussian())
   expect_snapshot(

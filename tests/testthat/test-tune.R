@@ -292,6 +292,7 @@ test_that("variants can be tuned", {
 })
 
 test_that("it prints, summarises and plots", {
+  local_wide()
   tuned <- race(kernel_sgbd(1), list(sigma = sigmas[1:6], size = c(16, 64)))
   expect_snapshot(tuned, transform = scrub)
   expect_snapshot(summary(tuned), transform = scrub)

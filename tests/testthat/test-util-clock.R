@@ -45,7 +45,7 @@ test_that("processors stand beside the clock where a fit is printed", {
   fit <- tall_glm(mpg ~ wt, mtcars, iter = 50, seed = 1, refresh = 0)
   fit$time[] <- c(2, 3)
   fit$cpu <- 1.5
-  line <- "Time: 5 s (preparation 2 s), processor 1.5 s; "
+  line <- "Time: 5 s (preparation 2 s), CPU 1.5 s; "
   expect_match(capture.output(print(fit)), line, fixed = TRUE, all = FALSE)
   expect_match(capture.output(print(summary(fit))), line, fixed = TRUE,
     all = FALSE)
