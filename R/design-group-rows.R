@@ -103,8 +103,9 @@ each_rows <- function(reader, do) {
 # "tall_looked", which stands for the matrix x where shape, names, means and
 # standard deviations of its columns are asked for. most: of the absolute values
 # of z; z_moments: list(n, mean, square), means of z and of products about these
-# (NULL where there is one effect); same: the column of x that is that of z, or NA; varies: is it another in
-# some rows of a group? (NA where there is one effect.)
+# (NULL where there is one effect); same: the column of x that is that of z, or
+# NA; varies: is it another in some rows of a group? (NA where there is one
+# effect.)
 look_at_rows <- function(reader, group) {
   q <- length(reader$effects)
   moments <- NULL

@@ -7,7 +7,8 @@
 # response_levels, digest): the pilot's columns as they are in the source and
 # the rows each stands for; rows at the ends of columns; what the next pass must
 # have, too, see new_digest().
-# Where a factor has so many levels that no pilot has them all: too_many_levels().
+# Where a factor has so many levels that no pilot has them all:
+# too_many_levels().
 look_at_source <- function(source, request, refresh = 0) {
   head <- source_head(source)
   check_no_arrays(typed_columns(source, head, request$columns))

@@ -48,8 +48,8 @@ loo_pit.tall_fit <- function(object, ...) {
 #' approximation and another fetches the observations of the subsample.
 #'
 #' `waic()` of a subsample scales the mean of a simple random sample to all
-#' observations; `"subsampling SE"` is what that may be off by. Compare models by
-#' `loo()`: [loo::loo_compare()] does not take subsampled `waic()`.
+#' observations; `"subsampling SE"` is what that may be off by. Compare models
+#' by `loo()`: [loo::loo_compare()] does not take subsampled `waic()`.
 #'
 #' In a multilevel fit a group takes the place of an observation: all of its
 #' rows are left out together, and `print()` says so.

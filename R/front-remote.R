@@ -27,10 +27,10 @@
 #' the columns: the coefficients, and their draws, refer to these.
 #'
 #' Rows that are alike count as one: where the pilot tells that few combinations
-#' of values have all rows, as of factors and whole numbers, one pass finds these
-#' combinations and how many rows have each, and all else looks at them. What a
-#' run does is decided from the look, and no pass over the rows is made in vain,
-#' but where all rows contradict the pilot.
+#' of values have all rows, as of factors and whole numbers, one pass finds
+#' these combinations and how many rows have each, and all else looks at them.
+#' What a run does is decided from the look, and no pass over the rows is made
+#' in vain, but where all rows contradict the pilot.
 #'
 #' Where that does not serve (a `kernel`, `lambda`, `sparse` or `storage`, a
 #' prior with bounds or with hyperparameters, gradients that are kept, more than

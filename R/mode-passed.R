@@ -6,8 +6,8 @@
 gc_rows <- 2e6
 
 # A model of the pilot's rows (see rows_of_pilot()), under the prior of all,
-# with `remote`: see new_remote(). NULL: passes find no mode. start: what is known
-# of it from the pilot, see plan_of_look().
+# with `remote`: see new_remote(). NULL: passes find no mode. start: what is
+# known of it from the pilot, see plan_of_look().
 model_of_passes <- function(blueprint, rows, pilot, control, start = NULL) {
   # a database has them elsewhere
   if (rows$n_row > gc_rows && is.null(rows$in_sql)) {

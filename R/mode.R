@@ -116,8 +116,8 @@
 #' `tall_error_improper` if the posterior of a regression is not proper or has
 #' no finite mode; `tall_error_mode` if the log posterior of another model has
 #' none, or its Hessian is not negative definite there;
-#' `tall_error_nonfinite` if the log posterior, or its gradient in a `coordinate`
-#' that the error names, is not finite where the search ends;
+#' `tall_error_nonfinite` if the log posterior, or its gradient in a
+#' `coordinate` that the error names, is not finite where the search ends;
 #' `tall_error_unsupported` if the model cannot do `method`;
 #' `tall_warning_mode` if the search did not converge.
 #' @references

@@ -7,12 +7,7 @@ plan_recipe <- function(model, sampler, control, in_place) {
     return(plan_prior(model, control))
   }
   if (has_hyper(model)) {
-    plan <- plan_scaled(model, control)
-    if (is.null(plan$stand_in)) {
-      # a step, and the density after the hyperparameters' draw
-      tell_slow(plan, control, passes = 2)
-    }
-    return(plan)
+    return(plan_hyper(model, control))
   }
   if (is_remote(model) && !has_sums(model)) {
     return(plan_remote(model, control))
@@ -23,6 +18,21 @@ plan_recipe <- function(model, sampler, control, in_place) {
   if (model$traits$is_grouped) {
     return(plan_groups(model, control, in_place))
   }
+  plan_rows(model, control, in_place)
+}
+
+plan_hyper <- function(model, control) {
+  plan <- plan_scaled(model, control)
+  if (is.null(plan$stand_in)) {
+    # a step, and the density after the hyperparameters' draw
+    tell_slow(plan, control, passes = 2)
+  }
+  plan
+}
+
+# Of models whose rows are at hand: exact steps from a few rows, with awkward
+# rows as they are, or what is left.
+plan_rows <- function(model, control, in_place) {
   ledger <- new_ledger()
   mode <- recipe_mode(model, control)
   spend_mode(ledger, mode)

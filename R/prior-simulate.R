@@ -26,7 +26,8 @@
 #' prior <- prior_hs(global_scale = 2 / 8 / sqrt(1000), slab_scale = 1000)
 #' draws <- simulate(prior, 4000, seed = 1, n_coef = 10)
 #' local <- posterior::subset_draws(draws, "hs_local", regex = TRUE)
-#' kappa <- 1 / (1 + 1000 * (draws[, "hs_global"] * local)^2)
+#' global <- as.vector(draws[, "hs_global"])
+#' kappa <- 1 / (1 + 1000 * (global * local)^2)
 #' summary(rowSums(1 - kappa))
 #' @name simulate-priors
 NULL

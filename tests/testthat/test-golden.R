@@ -95,8 +95,9 @@ expect_verb <- function(actual, expected, is_here, label, tolerance = 1e-5) {
   )
 }
 
-# Fits whose chains go other ways after a rounding error: a step that is accepted
-# here is not there. Of another processor nothing of them can be told by digits.
+# Fits whose chains go other ways after a rounding error: a step that is
+# accepted here is not there. Of another processor nothing of them can be told
+# by digits.
 parting <- c("nn, classes", "glmer, gaussian")
 
 for (family in names(verb_cases())) {
@@ -140,8 +141,8 @@ test_that("golden numbers are compared to the last digit", {
   skip_if(
     length(elsewhere) > 0,
     paste(
-      "of another processor or BLAS, so compared within a tolerance (and not at",
-      "all:", paste0(toString(parting), "):"),
+      "of another processor or BLAS, so compared within a tolerance (and not",
+      "at all:", paste0(toString(parting), "):"),
       paste(elsewhere, collapse = ", ")
     )
   )

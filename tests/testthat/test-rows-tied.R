@@ -51,7 +51,9 @@ test_that("alike rows are found, in the order in which they are met", {
   expect_identical(found$count, as.double(table(key)[key[first]]))
   expect_null(found$weights)
   # parts are joined as if they were one
-  half <- function(rows) tie_part(list(x = x[rows, ], y = y[rows]), length(rows))
+  half <- function(rows) {
+    tie_part(list(x = x[rows, ], y = y[rows]), length(rows))
+  }
   joined <- join_ties(list(half(1:450), NULL, half(451:900)))
   expect_identical(joined, found)
   expect_identical(tie_part(list(x = x, y = y), 0)$count, numeric())

@@ -21,7 +21,7 @@ test_that("fits of every way in have the time of the whole call", {
     tall_glm(x ~ y, rows, iter = 50, seed = 1),
     tall_glm.fit(x, rows$y, binomial(), iter = 50, seed = 1),
     tall_glmer(y ~ x + (1 | g), rows, binomial(), iter = 50, seed = 1),
-    tall_polr(factor(y + (x > 1), ordered = TRUE) ~ x, rows, iter = 50, seed = 1),
+    tall_polr(ordered(y + (x > 1)) ~ x, rows, iter = 50, seed = 1),
     tall_nn(y ~ x, rows, hidden = 2, iter = 20, train_iter = 5, seed = 1),
     sg_sample(model_glm(x, rows$y), iter = 50, seed = 1)
   )
