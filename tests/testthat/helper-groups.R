@@ -21,8 +21,8 @@ slopes <- function(f, theta, h) {
   )
 }
 
-# T of z = T z': z' in one unit, and about 0 where z is far from it; first: of the
-# columns is one of ones.
+# T of z = T z': z' in one unit, and about 0 where z is far from it; the first
+# column is one of ones.
 span_of <- function(z, correlated = TRUE) {
   span <- diag(ncol(z))
   size <- sqrt(mean(z[, 1]^2))
