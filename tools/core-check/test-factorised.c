@@ -4,6 +4,7 @@
 #include "fixture.h"
 
 #include "gradients/factors.h"
+#include "gradients/surrogate.h"
 #include "kernels/kernel.h"
 #include "responses/response.h"
 
