@@ -39,6 +39,9 @@ design_of <- function(fit, newdata, groups) {
 #' @export
 design_of.tall_classes <- function(fit, newdata, groups) {
   rows <- NextMethod()
+  if (!all(fit$design_columns %in% colnames(rows$x))) {
+    abort_corrupt("The fit", "terms")
+  }
   rows$x <- rows$x[, fit$design_columns, drop = FALSE]
   rows
 }

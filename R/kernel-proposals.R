@@ -73,16 +73,16 @@ proposal_places <- c(independent = 0, autoregressive = 1, hmc = 2, slice = 3)
 #' proposal_hmc()
 #' proposal_mixture(
 #'   proposal_independent(),
-#'   proposal_hmc(),
-#'   shares = c(3, 1),
-#'   times = 2
+#'   proposal_autoregressive(0.9),
+#'   shares = c(9, 1)
 #' )
 #'
 #' # a level whose rows all have the same outcome: a tail that is not normal
 #' x <- cbind("(Intercept)" = 1, rare = rep(0:1, c(5000, 20)))
 #' y <- c(rbinom(5000, 1, 0.3), numeric(20))
 #' model <- model_glm(x, y, prior = prior_normal(0, 2.5))
-#' kernel <- kernel_smh(proposal = proposal_hmc(), awkward = 5001:5020)
+#' proposal <- proposal_mixture(proposal_slice(), proposal_hmc(), times = 2)
+#' kernel <- kernel_smh(proposal = proposal, awkward = 5001:5020)
 #' sg_sample(model, kernel, iter = 2000, seed = 1)
 #' @name proposals
 NULL

@@ -13,6 +13,7 @@ local({
     "perplexity",
     "sd_of_fit",
     "sg_resume",
+    "shrinkage",
     "top_terms",
     "topic_terms",
     "var_of_fit",

@@ -316,7 +316,7 @@ test_that("loo of a model written in R is that of its log likelihoods", {
     all$pointwise[, "elpd_loo"],
     tolerance = 0.01
   )
-  waic <- suppressWarnings(loo::waic(fit))
+  waic <- suppressWarnings(loo::waic(fit, observations = NULL))
   direct <- suppressWarnings(loo::waic(rstantools::log_lik(fit)))
   expect_identical(waic$estimates, direct$estimates)
 })

@@ -27,7 +27,7 @@ run_custom <- function(
 # slices are as long as time has it.
 without_time <- function(fit) {
   fit$seal <- fit$seal[setdiff(names(fit$seal), "halted")]
-  fit[setdiff(names(fit), c("model", "time", "control", "halted"))]
+  fit[setdiff(names(fit), c("model", "time", "cpu", "control", "halted"))]
 }
 
 test_that("a fit by workers is the fit of one session, monitors included", {
