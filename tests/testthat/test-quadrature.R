@@ -64,6 +64,7 @@ test_that("nodes that more or fewer are compared with are far from them", {
 })
 
 test_that("what is said exact of a quadrature is so but for that", {
+  local_wide()
   d <- other_groups()
   fit <- tall_glmer(
     y ~ x + (1 | g), d, stats::binomial(),
@@ -113,6 +114,7 @@ test_that("normal responses are exact, and have no error of it", {
 })
 
 test_that("an error that was not measured is not said to be small", {
+  local_wide()
   d <- other_groups()
   x <- cbind("(Intercept)" = 1, x = d$x)
   model <- model_groups(x, d$y, d$g, x, nodes = 7)

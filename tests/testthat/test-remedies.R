@@ -388,8 +388,8 @@ test_that("other settings are no longer told of", {
   silenced(
     slow(2000),
     "Fewer columns or a smaller `iter` is faster; a run without a `kernel`",
-    slow(400),
-    slow(2000, 5)
+    slow(200),
+    slow(2000, 2)
   )
 })
 

@@ -634,11 +634,12 @@ test_that("passes of the recipe are counted", {
   fit <- run()
   # 32 rows; 10 iterations of one step, 10 of 25, and the start
   expect_equal(fit$chains$passes, rep((10 + 10 * 25 + 1) * 32 / 4000, 2))
-  # references for both pilots and one for the run; weights twice; the rows
+  # references for both pilots and one for the run; weights twice; a look for
+  # awkward rows; the rows
   # whitened, then bounded; the pilots, the second of 2,050 steps and its start
   expect_equal(
     fit$preparation[-1],
-    c(weights = 2, reference = 3, recipe = few + 2 + 2051 * 32 / 4000)
+    c(weights = 2, reference = 3, recipe = few + 3 + 2051 * 32 / 4000)
   )
   expect_equal(fit$preparation[["mode"]], fit$mode$passes)
 })
