@@ -10,6 +10,8 @@ shared_tests <- c(
   "design-arguments|design-parts|design-frame|design-request" = "inputs",
   "design-compile|design-pilot|design-look" = "design-chunk",
   "design-pile" = "design-reservoir",
+  "design-(kinds-sql|levels)|mode-tied" = "rows-tied",
+  "mode-scaled|fit-shrinkage" = "model-scaled",
   "design-bars|design-group.*" = "glmer",
   "design-ratings" = "factorize",
   "diag-gaussian|diag-points" = "theory",
