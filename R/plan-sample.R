@@ -12,7 +12,8 @@
 #' @param kernel (`tall_kernel`, what [sg_tune()] returned, or `NULL`) How
 #'   chains move: [kernel_sgld()], [kernel_sgbd()], [kernel_mala()] and others.
 #'   What was tuned brings its gradient, subsample and schedule, where these are
-#'   not given. A kernel runs exactly as given, in the model's own coordinates (in regressions' front ends, Metropolis kernels
+#'   not given. A kernel runs exactly as given, in the model's own coordinates
+#'   (in regressions' front ends, Metropolis kernels
 #'   in whitened ones: see *Kernels of front ends* of [kernel_mala()]). `NULL`:
 #'   the recipe.
 #' @param gradient (`tall_gradient` or `NULL`) How the gradient is estimated.
@@ -99,7 +100,8 @@
 #' events would tell it (its standard deviation is above 0.316 in a normal
 #' approximation), as of levels with few rows or without events, and those that
 #' exact steps would look at always; as many as \eqn{50000/d}{50,000/d}, at
-#' least 200 and at most 5,000. Two runs on the surrogate that they make with the
+#' least 200 and at most 5,000. Two runs on the surrogate that they make with
+#' the
 #' expansions of the others (see [proposals]), which look at no other rows, find
 #' its mean, where the rows are then expanded, and its covariance; its chain
 #' slices the parameters that no other rows tell of and moves the others by
@@ -136,7 +138,8 @@
 #' those in which the draws of the last one have unit covariance; trajectories
 #' are a quarter of a period long, and as many come between draws as make these
 #' nearly independent, within 20 seconds by count. Equal rows are looked at
-#' once, with their number as weight, where distinct ones are a quarter at most; a
+#' once, with their number as weight, where distinct ones are a quarter at
+#' most; a
 #' regression with classes is sampled so where that takes less than a minute.
 #'
 #' Models that cannot rewrite their rows are sampled behind a change of
