@@ -49,7 +49,8 @@
 #' the next, where each goes on from where it stopped. After the last rung the
 #' best arm is chosen. With fewer than \eqn{\eta^2}{eta^2} arms there is one
 #' rung alone, each arm is scored once, and `print()` says so. An arm is scored
-#' by draws of the current rung only, so that the way from the starting point counts less and less. All arms start at
+#' by draws of the current rung only, so that the way from the starting point
+#' counts less and less. All arms start at
 #' the same points and use the same random numbers.
 #'
 #' Scores are distances from the posterior, of bias and of slow mixing together:
