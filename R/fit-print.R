@@ -48,12 +48,14 @@ check_shown <- function(n, usual) {
   if (identical(n, Inf)) n else check_count(n, arg = "n")
 }
 
-# The first n, but auxiliary ones, which come last, are not cut off.
+# The first n, but auxiliary ones, which come last, are not cut off, except
+# scales of single coefficients, such as hs_local[x].
 first_rows <- function(variables, n, auxiliary) {
   if (length(variables) <= n) {
     return(seq_along(variables))
   }
-  last <- utils::head(which(variables %in% auxiliary), n)
+  is_last <- variables %in% auxiliary & !grepl("[", variables, fixed = TRUE)
+  last <- utils::head(which(is_last), n)
   c(utils::head(setdiff(seq_along(variables), last), n - length(last)), last)
 }
 

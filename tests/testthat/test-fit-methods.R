@@ -283,6 +283,22 @@ test_that("variables that are not there are refused, everywhere", {
   )
 })
 
+test_that("coefficients come before scales of single ones in print", {
+  data <- withr::with_seed(1, as.data.frame(matrix(rnorm(60 * 8), 60)))
+  fit <- quick_glm(
+    I(V8 > 0) ~ ., data, binomial(),
+    prior = prior_hs(), iter = 40, chains = 1
+  )
+  lines <- capture.output(print(fit))
+  at <- match(
+    c("(Intercept)", "V1", "V7", "hs_global", "hs_slab"),
+    sub(" .*", "", lines)
+  )
+  expect_false(anyNA(at))
+  expect_false(is.unsorted(at))
+  expect_no_match(lines, "^hs_local")
+})
+
 test_that("printing shows the variables asked for, and sigma always", {
   data <- withr::with_seed(1, as.data.frame(matrix(rnorm(60 * 36), 60)))
   wide <- quick_glm(V36 ~ ., data, gaussian(), iter = 40, chains = 1)
