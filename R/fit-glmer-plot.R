@@ -10,13 +10,13 @@
 #'   against what its own rows alone say; the slope of the points is how much
 #'   of it is believed, and rows decide it. Or any type of [plot.tall_fit()].
 #' @param prob (number between 0 and 1) Probability of the intervals of
-#'   `"caterpillar"`, those of a normal law.
+#'   `"caterpillar"`, those of a normal distribution.
 #' @param n (whole number) The most groups to draw. Of more, as many are taken,
 #'   evenly spaced in the order of the effects (`"caterpillar"`) or of the sizes
 #'   (`"shrinkage"`).
 #' @param ... Passed on to [plot.tall_fit()].
 #'
-#' @details What a group's rows alone say is the mean of the normal law whose
+#' @details What a group's rows alone say is the mean of the normal distribution whose
 #' product with the population's, at the posterior mean of the parameters, has
 #' the mean and covariance of the effects. With a Gaussian response it is the
 #' estimate by least squares; with others it stays finite where all responses of

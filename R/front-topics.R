@@ -28,11 +28,11 @@
 #'
 #' **The default run.** Chains move in \eqn{x = \log\theta}{x = log theta} by
 #' [kernel_sgbd()], the corrected variant with adapting steps. Were the topics
-#' of all words known, \eqn{\theta_{kw}}{theta_kw} would have a Gamma law of
+#' of all words known, \eqn{\theta_{kw}}{theta_kw} would have a Gamma distribution of
 #' shape \eqn{s_{kw} = \theta_{kw} (1 + n_k / \theta_{k\cdot})}{s_kw = theta_kw
 #' (1 + n_k / theta_k.)}, for \eqn{n_k}{n_k} words of topic \eqn{k}; steps begin
 #' at \eqn{0.3 / \sqrt{s_{kw}}}{0.3 / sqrt(s_kw)}, and chains at draws from
-#' these laws. ADAM finds a mode, a first run from there the mean of
+#' these distributions. ADAM finds a mode, a first run from there the mean of
 #' \eqn{\theta}{theta}, and control variates refer to this mean. The first run
 #' is as long as the search; both count as preparation.
 #'
@@ -207,7 +207,7 @@ sample_documents <- function(documents, most) {
   documents
 }
 
-# Given the topics of all tokens and theta_k., theta_kw has the law
+# Given the topics of all tokens and theta_k., theta_kw has the distribution
 # Gamma(beta + n_kw, 1 + n_k / theta_k.): these shapes, which at a mode in
 # log theta are the rate times theta_kw.
 topic_shapes <- function(model, documents, mode) {

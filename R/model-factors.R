@@ -26,7 +26,7 @@
 #'   and factors from \eqn{N(\mu, I)}{N(mu, I)}; `model_pmf()`: factors 0.35,
 #'   biases 0.05, precisions 2.
 #' @param gibbs_every (whole number or `NULL`) Draw the precisions from their
-#'   exact conditional law every so many iterations, besides what the kernel
+#'   exact conditional distribution every so many iterations, besides what the kernel
 #'   makes of them; `NULL`: leave them to the kernel.
 #'
 #' @details With \eqn{m} the mean of the ratings, `model_bpmf()` (Mauri &
@@ -60,7 +60,7 @@
 #' factors far too large, and on MovieLens 100k averaged predictions have an
 #' rMSE of 1.035 with it, 0.950 with 5. The paper's program departs from this
 #' model (ratings are not centred, the prior acts on the last factor only, and
-#' the gamma law is given a scale where its comments say rate).
+#' the gamma distribution is given a scale where its comments say rate).
 #'
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].
 #' @section Conditions: `tall_error_input` names the argument and value at

@@ -26,7 +26,7 @@ try_exact <- function(
   )
   report <- exact_pilot(plan, control)
   if (is.null(report)) {
-    return(list(why_not = "an exact step has no normal law to propose from"))
+    return(list(why_not = "an exact step has no normal distribution to propose from"))
   }
   verdict <- judge_exact(model, report, control, function() {
     tail_shape(model, mode, control, ledger)

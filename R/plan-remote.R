@@ -19,7 +19,7 @@ plan_remote <- function(model, control) {
   plan <- plan_of_drawn(model, drawn, parts$pilot, control, ledger)
   report <- exact_pilot(plan, control)
   if (is.null(report)) {
-    need_rows("an exact step has no normal law to propose from")
+    need_rows("an exact step has no normal distribution to propose from")
   }
   verdict <- judge_exact(model, report, control, function() {
     weighed <- model_of_drawn(model, drawn, is_weighed = TRUE)
