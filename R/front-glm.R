@@ -204,7 +204,7 @@ front_ready.tall_front_glm <- function(front, model, read, reader, run) {
   run$monitor <- resolve_monitors(run$monitor, reader)
   model <- front_model(model, run)
   if (front$prior_PD) {
-    model <- without_rows(model)
+    model <- from_prior_alone(model)
   }
   new_ready(model, run)
 }

@@ -26,8 +26,8 @@
 #'   and factors from \eqn{N(\mu, I)}{N(mu, I)}; `model_pmf()`: factors 0.35,
 #'   biases 0.05, precisions 2.
 #' @param gibbs_every (whole number or `NULL`) Draw the precisions from their
-#'   exact conditional distribution every so many iterations, besides what the kernel
-#'   makes of them; `NULL`: leave them to the kernel.
+#'   exact conditional distribution every so many iterations, besides what the
+#'   kernel makes of them; `NULL`: leave them to the kernel.
 #'
 #' @details With \eqn{m} the mean of the ratings, `model_bpmf()` (Mauri &
 #' Zanella, 2024, section 4.3; after Salakhutdinov & Mnih, 2008, with diagonal

@@ -11,7 +11,6 @@ try_exact <- function(
   ledger,
   n_data = model$n_data
 ) {
-  s <- setting("recipe")
   if (!model_info(model)$has_remainders) {
     return(list(why_not = no_remainders(model)))
   }
@@ -26,7 +25,9 @@ try_exact <- function(
   )
   report <- exact_pilot(plan, control)
   if (is.null(report)) {
-    return(list(why_not = "an exact step has no normal distribution to propose from"))
+    return(list(
+      why_not = "an exact step has no normal distribution to propose from"
+    ))
   }
   verdict <- judge_exact(model, report, control, function() {
     tail_shape(model, mode, control, ledger)

@@ -31,8 +31,8 @@ check_minibatch_gradient <- function(kernel, name, gradient, subsample) {
   given <- paste0("gradient_", gradient$name)
   if (kernel_info(kernel)$needs_full_gradient) {
     reason <- if (isTRUE(kernel$args$exact)) {
-      "{.code {name}(exact = TRUE)} needs the exact gradient, which the distribution
-       of its momenta is centred at"
+      "{.code {name}(exact = TRUE)} needs the exact gradient, which the
+       distribution of its momenta is centred at"
     } else {
       "{.fn {name}} needs the exact gradient in every step of a trajectory"
     }

@@ -130,7 +130,6 @@ mala_steps <- function(n_dim) {
 }
 
 recipe_mala <- function(model, mode, recipe, ledger) {
-  s <- setting("recipe")
   d <- model$n_dim
   recipe$size <- model$n_data
   step_size <- langevin_step * d^(-1 / 3) / largest_curvature(model, ledger)

@@ -1,8 +1,8 @@
 # Draws from the prior alone: tall_glm(prior_PD = TRUE), as rstanarm has it.
 # They are those of a Gaussian posterior from the sums of no rows.
 
-# The model whose data say nothing.
-without_rows <- function(model) {
+# The model, of whose posterior the prior alone is kept.
+from_prior_alone <- function(model) {
   model$prior_only <- TRUE
   model
 }
@@ -10,7 +10,7 @@ without_rows <- function(model) {
 plan_prior <- function(model, control) {
   check_prior_draws(model)
   p <- model$n_coef
-  empty <- without_rows(model)
+  empty <- from_prior_alone(model)
   empty$n_data <- 0
   empty$remote <- list(products = list(
     mean = numeric(p + 1),

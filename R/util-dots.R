@@ -151,7 +151,7 @@ foreign_to_methods <- c(
     "`predictive_interval()` has intervals of responses that are numbers."
   ),
   allow.new.levels = "Of fits of `tall_glmer()` it is `allow_new_levels`.",
-  sample_new_levels = "Effects of new groups are drawn from their distribution.",
+  sample_new_levels = "New groups' effects are drawn from their distribution.",
   random.only = "`ranef(fit)` has the effects of groups.",
   nsamples = "The argument is `ndraws`.",
   summary = "`posterior_epred()` has the draws.",
@@ -160,7 +160,7 @@ foreign_to_methods <- c(
   terms = "Predictions are of all terms.",
   dispersion = "The posterior has the spread of the response in it.",
   na.action = "A missing covariate makes a prediction missing.",
-  method = "Intervals are quantiles of the draws, or of their normal distribution.",
+  method = "Intervals are quantiles of the draws, or normal ones.",
   correlation = "`cov2cor(vcov(fit))` has the correlations."
 )
 
