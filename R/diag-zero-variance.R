@@ -47,7 +47,8 @@
 #'
 #' It removes Monte Carlo error, not the bias of a step size or of gradient
 #' noise: the means of \eqn{w} under the distribution that the chain samples
-#' are not quite zero. With noisy gradients the reduction is smaller, as the noise is
+#' are not quite zero. With noisy gradients the reduction is smaller, as the
+#' noise is
 #' part of \eqn{z} (Baker et al., 2019, theorem 2); control variates
 #' ([gradient_cv()]) keep most of it.
 #'

@@ -17,7 +17,8 @@
 #' @param ... Passed on to [plot.tall_fit()].
 #'
 #' @details What a group's rows alone say is the mean of the normal
-#' distribution whose product with the population's, at the posterior mean of the parameters, has
+#' distribution whose product with the population's, at the posterior mean of
+#' the parameters, has
 #' the mean and covariance of the effects. With a Gaussian response it is the
 #' estimate by least squares; with others it stays finite where all responses of
 #' a group are 0. Groups whose rows cannot tell effects apart are left out.

@@ -30,7 +30,8 @@
 #' \cosh^2(w_k^\top x / 2)}, \quad W_{kj} \sim N(0, s^2):}{p(x | W) = |det W|
 #' prod_k 1 / (4 cosh^2(w_k'x / 2)), W_kj ~ N(0, s^2):} sources with the
 #' logistic distribution. The gradient is \eqn{N W^{-\top} - \sum_i
-#' \tanh(W x_i / 2) x_i^\top - W / s^2}{N W^-T - sum_i tanh(W x_i / 2) x_i' - W / s^2}; the
+#' \tanh(W x_i / 2) x_i^\top - W / s^2}{N W^-T - sum_i tanh(W x_i / 2) x_i' - W
+#' / s^2}; the
 #' determinant needs no data and is never estimated.
 #'
 #' The posterior does not change when rows of \eqn{W} are swapped or change

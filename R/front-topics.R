@@ -29,7 +29,8 @@
 #' **The default run.** Chains move in \eqn{x = \log\theta}{x = log theta} by
 #' [kernel_sgbd()], the corrected variant with adapting steps. Were the topics
 #' of all words known, \eqn{\theta_{kw}}{theta_kw} would have a Gamma
-#' distribution of shape \eqn{s_{kw} = \theta_{kw} (1 + n_k / \theta_{k\cdot})}{s_kw = theta_kw
+#' distribution of shape \eqn{s_{kw} = \theta_{kw} (1 + n_k /
+#' \theta_{k\cdot})}{s_kw = theta_kw
 #' (1 + n_k / theta_k.)}, for \eqn{n_k}{n_k} words of topic \eqn{k}; steps begin
 #' at \eqn{0.3 / \sqrt{s_{kw}}}{0.3 / sqrt(s_kw)}, and chains at draws from
 #' these distributions. ADAM finds a mode, a first run from there the mean of

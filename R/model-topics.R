@@ -70,7 +70,8 @@ topics_settings <- list(
 #' **Reflection.** In mean coordinates chains run on
 #' \eqn{\pi(|\theta|)}{pi(|theta|)}, which for a kernel with symmetric noise is
 #' the same in distribution as taking the absolute value after every step.
-#' Gradients change their sign with \eqn{\theta_{kw}}{theta_kw}, those at a reference
+#' Gradients change their sign with \eqn{\theta_{kw}}{theta_kw}, those at a
+#' reference
 #' point and in a table too: they are taken in the orthant where the chain is.
 #'
 #' The log likelihood of a document has no closed form: Metropolis kernels and

@@ -72,7 +72,8 @@
 #' normal or flat, draws are independent and exact: `sigma` by inverting its
 #' distribution function, with the coefficients integrated out, to a millionth
 #' of its standard deviation, and the coefficients from their normal
-#' distribution given it. That is so with more columns than rows, too. `warmup`, `init` and `cores` change nothing then but which
+#' distribution given it. That is so with more columns than rows, too.
+#' `warmup`, `init` and `cores` change nothing then but which
 #' draws are kept (those after the warmup, each `thin`th), and [sg_resume()]
 #' adds more. With other priors [kernel_mala()], adapted in warmup, moves on
 #' these sums, which is exact and costs the square of the number of columns for
