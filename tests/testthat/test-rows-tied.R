@@ -116,7 +116,7 @@ test_that("the posterior of tied rows is that of all, from every source", {
   expect_match(fit$plan, "alike ones count as one, [0-9,]+ rows differ")
   expect_equal(nobs(fit), nrow(data) - 2)
   expect_identical(fit$n_missing, 2)
-  expect_false(is.null(fit$source))
+  expect_false(is.null(fit$rows$source))
   glm <- stats::glm(formula, stats::binomial(), data)
   off <- (colMeans(as.matrix(fit)) - coef(glm)) / sqrt(diag(vcov(glm)))
   # the prior and the skewness are next to nothing
@@ -125,7 +125,7 @@ test_that("the posterior of tied rows is that of all, from every source", {
     local_passes(1e9)
     of(data)
   })
-  expect_null(memory$source)
+  expect_null(memory$rows$source)
   expect_same_posterior(fit, memory)
   expect_identical(of(stream_of(data, c(999, 1)))$draws, fit$draws)
   expect_identical(of(data, cores = 2)$draws, fit$draws)
@@ -165,7 +165,7 @@ test_that("no pass is thrown away", {
   # a posterior near normal: the look, sums, draws
   own <- counted_stream(data)
   fit <- remote_fit(y ~ z, own$source)
-  expect_false(is.null(fit$source))
+  expect_false(is.null(fit$rows$source))
   expect_identical(own$n() - head, 3)
   # sums are enough: the look, sums
   own <- counted_stream(data)
@@ -180,7 +180,7 @@ test_that("no pass is thrown away", {
       refresh = 1),
     "All rows are brought to memory"
   )
-  expect_null(fit$source)
+  expect_null(fit$rows$source)
   expect_identical(own$n() - head, 2)
 })
 
@@ -195,7 +195,7 @@ test_that("a pass that draws more rows than was thought gives some up", {
   local_fault("most_steps", function(...) Inf)
   own <- counted_stream(data)
   fit <- remote_fit(formula, own$source)
-  expect_false(is.null(fit$source))
+  expect_false(is.null(fit$rows$source))
   expect_same_posterior(fit, plain)
   # draws go down as Poisson ones of half the mean
   part <- list(x = matrix(0, 5000, 1), y = numeric(5000), count = rep(8, 5000),
@@ -245,7 +245,7 @@ test_that("a database counts its kinds of rows once", {
     expect_match(theirs$plan, "alike")
     expect_identical(nobs(theirs), nobs(ours))
     expect_identical(theirs$n_missing, ours$n_missing)
-    expect_equal(theirs$remote$found$facts, ours$remote$found$facts)
+    expect_equal(theirs$rows$facts, ours$rows$facts)
     expect_same_posterior(theirs, ours)
     expect_identical(of(table)$draws, theirs$draws)
     more <- sg_resume(theirs, 100, refresh = 0)
@@ -310,7 +310,7 @@ test_that("factors of many levels are said with their number", {
       fit <- tall_glm(formula, data, binomial(), seed = 1, iter = 100),
       "`id` has (30|more than 20) levels"
     )
-    expect_null(fit$source)
+    expect_null(fit$rows$source)
   }
   told(stream_of(data, 500))
   con <- local_sqlite()
