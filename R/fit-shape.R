@@ -317,7 +317,8 @@ shape_request <- function(x, of) {
 shape_rows <- function(x, of) {
   inherits(x, "tall_rows") && is.list(x) && switch(
     sub("tall_rows_", "", class(x)[[1]]),
-    frame = shape_request(x$request, of) && maybe(shape_frame)(x$frame, of),
+    frame = maybe(shape_request)(x$request, of) &&
+      maybe(shape_frame)(x$frame, of),
     matrix = shape_family(x$family, of) && (is.null(x$x) ||
       length(dim(x$x)) == 2 && NROW(x$y) == nrow(x$x)),
     shape_request(x$request, of) && inherits(x$design, "tall_design") &&

@@ -15,7 +15,7 @@ rows_to_keep <- function(rows, keeps) {
   # what the fit has beside them, and what its model has
   rows[c("call", "columns", "na_action", "n_missing", "rest")] <- NULL
   rows$family <- bare_family(rows$family)
-  rows$request$family <- bare_family(rows$request$family)
+  rows$request <- bare_request(rows$request)
   if (!keeps) {
     rows[intersect(row_values(rows), names(rows))] <- list(NULL)
   }
@@ -29,6 +29,13 @@ bare_family <- function(family) {
     family["object"] <- list(NULL)
   }
   family
+}
+
+bare_request <- function(request) {
+  if (!is.null(request$family)) {
+    request$family <- bare_family(request$family)
+  }
+  request
 }
 
 # What holds the rows, or opens them.

@@ -300,19 +300,17 @@ test_that("a pass for a few steps draws rows enough for many", {
 test_that("the pilot says how many rows a pass will draw", {
   data <- remote_data()
   local_passes()
-  seen <- list()
-  real <- take_rows_ahead
-  local_fault("take_rows_ahead", function(rows, found, ...) {
-    out <- real(rows, found, ...)
-    seen[[length(seen) + 1]] <<- c(found$psi, out$total)
-    out
-  })
-  fit <- remote_fit(y ~ x + w + f, data)
+  seen <- looked_at(quote(tall_glm(y ~ x + w + f, data, binomial())))
+  control <- check_control(1000, 500, 1, 4, 1, 1, "draws", 0)
+  blueprint <- seen$front$blueprint
+  model <- model_of_passes(blueprint, seen$rows, seen$pilot, control)
+  drawn <- draw_rows(model, control, new_ledger())
   # rows of the pilot stand for others, by weights of some rows each
-  expect_equal(seen[[1]][[1]], seen[[1]][[2]], tolerance = 0.3)
+  expect_equal(model$remote$found$psi, drawn$total, tolerance = 0.3)
   # passes after the first know
-  expect_identical(fit$passed$found$psi, seen[[length(seen)]][[2]])
-  expect_length(seen, 1)
+  expect_identical(drawn$found$psi, drawn$total)
+  # and one was enough
+  expect_identical(model$remote$count$pass, drawn$draw$pass)
 })
 
 test_that("a source is read for its rows alone where no column is asked for", {
