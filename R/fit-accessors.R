@@ -127,10 +127,10 @@ weights.tall_fit <- function(object, ...) {
 #' @export
 na.action.tall_fit <- function(object, ...) {
   check_no_dots(...)
+  rows <- object$rows
   # rows of weight 0 are not counted by passes
-  has_out <- isTRUE(object$n_missing > 0) ||
-    isTRUE(rows_of_fit(object)$has_weights)
-  if (!is.null(object$na_action) || is.null(object$request) || !has_out) {
+  has_out <- isTRUE(object$n_missing > 0) || isTRUE(rows$has_weights)
+  if (!is.null(object$na_action) || !is_passed_rows(rows) || !has_out) {
     return(object$na_action)
   }
   check_has_data(object)

@@ -116,7 +116,7 @@ augmented_rows <- function(fit, data) {
   }
   check_has_formula(fit, "augment")
   check_has_data(fit, "newdata")
-  frame <- fit$frame
+  frame <- fit$rows$frame
   attr(frame, "terms") <- NULL
   # rows that na.exclude left out are predicted, too, as NA
   if (inherits(fit$na_action, "exclude")) {

@@ -6,7 +6,7 @@ most_left_out <- 1e6
 
 # Are the rows in memory?
 is_quick_to_tell <- function(fit) {
-  !is.null(fit$na_action) || inherits(fit$source, "tall_source_frame")
+  !is.null(fit$na_action) || inherits(fit$rows$source, "tall_source_frame")
 }
 
 #' @rdname loo-tall_glm

@@ -194,7 +194,7 @@ plot_prediction <- function(fit, newdata, prob) {
     ggplot2::geom_line(ggplot2::aes(y = .data[["mean"]]), colour = "#1f4e79") +
     ggplot2::labs(
       x = name,
-      y = response_name(fit$frame),
+      y = response_name(fit$rows$frame),
       subtitle = paste0(
         percent(prob),
         " intervals",
@@ -205,8 +205,8 @@ plot_prediction <- function(fit, newdata, prob) {
 
 # At most 1,000 of the data, evenly spaced.
 nn_seen <- function(fit, name) {
-  x <- if (name %in% names(fit$frame)) {
-    fit$frame[[name]]
+  x <- if (name %in% names(fit$rows$frame)) {
+    fit$rows$frame[[name]]
   } else {
     # a transformed covariate: as the data had it, where they are still found
     eval(as.name(name), eval(fit$call$data, environment(fit$formula)))

@@ -72,7 +72,7 @@ summary.tall_nn <- function(object, ...) {
         acceptance = object$chains$acceptance,
         fit = object[setdiff(
           names(object),
-          c("draws", "unconstrained", "gradients", "saved", "frame", "modes")
+          c("draws", "unconstrained", "gradients", "saved", "rows", "modes")
         )],
         n_draws = if (!is.null(object$draws)) posterior::ndraws(object$draws)
       )

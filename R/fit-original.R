@@ -18,8 +18,8 @@ original_data <- function(fit, variables, data = NULL) {
     return(data[variables])
   }
   candidates <- list(
-    function() fit$frame,
-    function() used_rows(fit, fit$source$data),
+    function() fit$rows$frame,
+    function() used_rows(fit, fit$rows$source$data),
     function() used_rows(fit, written_data(fit))
   )
   for (candidate in candidates) {

@@ -78,7 +78,7 @@ pp_check.tall_regression <- function(
   more <- Map(
     function(value, name) {
       if (is_variable(value, name, n)) {
-        object$frame[[value]][rows]
+        object$rows$frame[[value]][rows]
       } else if (is.atomic(value) && length(value) == n) {
         value[chosen]
       } else {
@@ -136,9 +136,9 @@ is_variable <- function(value, name, n) {
 # The variables of the model frame; NULL without one.
 frame_names <- function(fit) {
   if (!has_source(fit)) {
-    return(names(fit$frame))
+    return(names(fit$rows$frame))
   }
-  request <- fit$request
+  request <- fit$rows$request
   argument <- request$offsets[[length(request$offsets)]]
   c(
     vapply(as.list(attr(fit$terms, "variables"))[-1], deparse1, ""),

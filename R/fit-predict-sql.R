@@ -68,7 +68,7 @@ predicting_sql <- function(fit, source) {
   if (is.null(fit$terms)) {
     no_sql("the fit has no formula")
   }
-  design <- rows_of_fit(fit)$design %||% design_of_frame(fit)
+  design <- fit$rows$design %||% design_of_frame(fit)
   if (is.null(design$program) || length(design$columns) > sql_columns) {
     no_sql("the design is no SQL")
   }
@@ -102,10 +102,10 @@ predicting_sql <- function(fit, source) {
 
 # Of a fit that has its rows in memory.
 design_of_frame <- function(fit) {
-  if (is.null(fit$frame)) {
+  if (is.null(fit$rows$frame)) {
     no_sql("the fit kept no data")
   }
-  frame <- fit$frame
+  frame <- fit$rows$frame
   for (name in names(fit$xlevels)) {
     if (!is.factor(frame[[name]])) {
       frame[[name]] <- factor(frame[[name]], fit$xlevels[[name]])

@@ -59,7 +59,7 @@ wants_groups <- function(re_formula) {
 design_of.tall_glmer <- function(fit, newdata, groups) {
   if (is.null(newdata)) {
     check_has_data(fit, "newdata")
-    return(glmer_matrices(fit$frame, fit$bars, fit$family))
+    return(glmer_matrices(fit$rows$frame, fit$bars, fit$family))
   }
   if (!is.data.frame(newdata)) {
     abort_expected(newdata, "a data frame", arg = "newdata")

@@ -139,7 +139,7 @@ prior_summary.tall_glmer <- function(object, ...) {
   out$of_thresholds <- out$of_thresholds[keep]
   out$auxiliary <- setdiff(out$auxiliary, lambda)
   prior <- object$blueprint$priors$prior_covariance
-  y <- if (!is.null(object$frame)) own_response(object)$y
+  y <- if (has_data(object)) own_response(object)$y
   has_units <- find_response(object$family)$has_units
   found <- if (!is.null(y) || !has_units) {
     covariance_params(

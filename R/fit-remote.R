@@ -4,12 +4,7 @@
 
 # Does the fit have a source instead of a model frame?
 has_source <- function(fit) {
-  !is.null(fit$source)
-}
-
-# How they are read, see R/mode-passes.R.
-rows_of_fit <- function(fit) {
-  fit$remote$rows %||% fit$store$rows
+  !is.null(fit$rows$source)
 }
 
 # Are the rows that a method is asked for those of a source?
@@ -49,7 +44,7 @@ each_newdata <- function(
   refresh = getOption("tallbayes.refresh", 1)
 ) {
   is_own <- is.null(newdata)
-  source <- if (is_own) fit$source else as_source(newdata)
+  source <- if (is_own) fit$rows$source else as_source(newdata)
   columns <- fit$columns
   if (!is_own) {
     names <- source_names(source)
@@ -94,8 +89,8 @@ each_newdata <- function(
 
 # What each_newdata() hands out of a block of the fit's own source.
 own_block <- function(fit, block) {
-  request <- fit$request
-  levels <- rows_of_fit(fit)$response_levels
+  request <- fit$rows$request
+  levels <- fit$rows$response_levels
   own <- block_response(request, block, levels)
   taken <- block_subset(request, block)
   data <- block_frame(block)
@@ -148,7 +143,7 @@ gather_rows <- function(
   fit,
   f,
   newdata = NULL,
-  pads = is.null(newdata) && isTRUE(fit$request$pads)
+  pads = is.null(newdata) && isTRUE(fit$rows$request$pads)
 ) {
   parts <- list()
   each_newdata(
@@ -188,10 +183,10 @@ fit_of_rows <- function(fit, which = NULL) {
   }
   check_frame_size(fit, if (is.null(which)) fit$n_data else length(which))
   held <- own_newdata(fit, which)
-  fit$frame <- own_frame(fit, held)
-  fit$n_data <- nrow(fit$frame)
-  fit$na_action <- if (is.null(which)) attr(fit$frame, "na.action")
-  fit$source <- NULL
+  frame <- own_frame(fit, held)
+  fit$rows <- rows_frame(list(frame = frame), fit$rows$request)
+  fit$n_data <- nrow(frame)
+  fit$na_action <- if (is.null(which)) attr(frame, "na.action")
   fit
 }
 
@@ -208,8 +203,8 @@ check_frame_size <- function(fit, n) {
       "{count_noun(n, 'row')} x {count_noun(n_column, 'column')} are
        {format_count(n * n_column)} numbers ({format(size, units = 'auto')}),
        and the fit has its rows in a source.",
-      i = "{.code tallbayes::source_fetch(fit$source, rows)} has some of them as
-           a data frame, which can be {.arg newdata}."
+      i = "{.code tallbayes::source_fetch(fit$rows$source, rows)} has some of
+           them as a data frame, which can be {.arg newdata}."
     ),
     argument = "newdata",
     value = n * n_column,
@@ -279,19 +274,19 @@ as_na_action <- function(left_out, fit) {
   if (length(left_out) == 0) {
     return(NULL)
   }
-  rows <- source_row_names(fit$source, as.double(names(left_out)))
+  rows <- source_row_names(fit$rows$source, as.double(names(left_out)))
   structure(
     stats::setNames(as.integer(left_out), rows),
-    class = if (isTRUE(fit$request$pads)) "exclude" else "omit"
+    class = if (isTRUE(fit$rows$request$pads)) "exclude" else "omit"
   )
 }
 
 # The model frame of such rows, as tall_glm() makes it of rows in memory.
 own_frame <- function(fit, held) {
-  request <- fit$request
+  request <- fit$rows$request
   data <- held$data
   frame <- prediction_frame(fit, fit$terms, data)
-  levels <- rows_of_fit(fit)$response_levels
+  levels <- fit$rows$response_levels
   if (is.factor(frame[[1]]) && !is.null(levels)) {
     frame[[1]] <- factor(
       as.character(frame[[1]]),
@@ -306,7 +301,7 @@ own_frame <- function(fit, held) {
   frame[["(offset)"]] <- block_number(request, block, argument, "offset")
   # with the classes of weights and offset
   attr(frame, "terms") <- fit$terms
-  attr(frame, "row.names") <- source_row_names(fit$source, held$number)
+  attr(frame, "row.names") <- source_row_names(fit$rows$source, held$number)
   attr(frame, "na.action") <- as_na_action(held$left_out, fit)
   frame
 }
@@ -359,9 +354,10 @@ design_of.tall_regression <- function(fit, newdata, groups) {
 own_design <- function(fit) {
   check_has_data(fit, "newdata")
   if (is.null(fit$terms)) {
-    return(list(x = rows_in_memory(fit$data$x), offset = fit$data$offset))
+    return(list(x = rows_in_memory(fit$rows$x), offset = fit$rows$offset))
   }
   fit <- fit_of_rows(fit)
-  x <- source_design(fit, fit$terms, fit$frame)
-  list(x = x, offset = stats::model.offset(fit$frame))
+  frame <- fit$rows$frame
+  x <- source_design(fit, fit$terms, frame)
+  list(x = x, offset = stats::model.offset(frame))
 }

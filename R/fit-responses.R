@@ -18,12 +18,13 @@ own_response <- function(fit) {
     return(remote_response(fit))
   }
   if (is.null(fit$terms)) {
-    found <- read_response(fit, fit$data$y, "y")
-    weights <- fit$data$weights
+    found <- read_response(fit, fit$rows$y, "y")
+    weights <- fit$rows$weights
   } else {
-    response <- stats::model.response(fit$frame, "any")
-    found <- read_response(fit, response, response_name(fit$frame))
-    weights <- unname(stats::model.weights(fit$frame))
+    frame <- fit$rows$frame
+    response <- stats::model.response(frame, "any")
+    found <- read_response(fit, response, response_name(frame))
+    weights <- unname(stats::model.weights(frame))
   }
   split_weights(unname(found$values), unname(found$trials), weights, fit)
 }
@@ -258,7 +259,7 @@ new_trials <- function(fit, newdata) {
 split_own <- function(fit, own) {
   weights <- own$weights
   if (!is.null(own$trials)) {
-    weights <- if (!is.null(fit$request$weights)) weights / own$trials
+    weights <- if (!is.null(fit$rows$request$weights)) weights / own$trials
   }
   split_weights(own$y, own$trials, weights, fit)
 }

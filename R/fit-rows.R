@@ -73,7 +73,7 @@ in_memory <- function(asked, n_draw = NULL, size = 1) {
 # matrix with a row for each. pads: with NA for rows that na.exclude left out.
 over_rows <- function(asked, draws, f, pads = asked$is_own) {
   if (asked$passes) {
-    pads <- pads && isTRUE(asked$fit$request$pads)
+    pads <- pads && isTRUE(asked$fit$rows$request$pads)
     return(pass_rows(asked, f, pads))
   }
   rows <- asked_rows(asked, draws)

@@ -290,8 +290,38 @@ shape_n_coef <- function(x, of) {
   shape_count(x, of) && x >= 1 && (of$n_every - x) %in% 0:n_aux
 }
 
-# The rows of a fit that has no formula.
+shape_bars <- fields(
+  fixed = shape_formula,
+  effects = shape_formula,
+  group = shape_language,
+  name = shape_string,
+  correlated = shape_flag,
+  frame = shape_formula
+)
+
+# What a formula asks of rows: of those that are passed over, or of a frame.
+shape_request <- function(x, of) {
+  family <- maybe(shape_family)
+  shape <- switch(
+    class(x)[[1]],
+    tall_request = fields(response_name = shape_string),
+    tall_request_glm = fields(family = family, sparse = maybe(shape_flag)),
+    tall_request_groups = fields(family = family, bars = shape_bars),
+    tall_request_classes = fields(is_ordered = shape_flag),
+    tall_request_network = function(x, of) is.list(x)
+  )
+  inherits(x, "tall_request") && shape(unclass(x), of)
+}
+
+# The rows of a fit: what they have where they were kept.
 shape_rows <- function(x, of) {
-  is_plain_list(x) && all(c("x", "y") %in% names(x)) &&
-    length(dim(x$x)) == 2 && NROW(x$y) == nrow(x$x)
+  inherits(x, "tall_rows") && is.list(x) && switch(
+    sub("tall_rows_", "", class(x)[[1]]),
+    frame = maybe(shape_request)(x$request, of) &&
+      maybe(shape_frame)(x$frame, of),
+    matrix = shape_family(x$family, of) && (is.null(x$x) ||
+      length(dim(x$x)) == 2 && NROW(x$y) == nrow(x$x)),
+    shape_request(x$request, of) && inherits(x$design, "tall_design") &&
+      maybe(function(x, of) inherits(x, "tall_source"))(x$source, of)
+  )
 }

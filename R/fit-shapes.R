@@ -139,7 +139,7 @@ formula_shapes <- list(
   contrasts = maybe(shape_contrasts),
   response_levels = maybe(shape_strings),
   columns = maybe(shape_strings),
-  frame = maybe(shape_frame),
+  rows = maybe(shape_rows),
   na_action = maybe(function(x, of) {
     is.numeric(x) && inherits(x, c("omit", "exclude"))
   }),
@@ -155,7 +155,6 @@ formula_shapes <- list(
 class_shapes <- list(
   tall_glm = utils::modifyList(formula_shapes, list(
     n_coef = shape_n_coef,
-    data = maybe(shape_rows),
     sparse = maybe(shape_flag),
     blueprint = shape_blueprint("glm", fields(
       prior = shape_prior_spec,
@@ -165,14 +164,7 @@ class_shapes <- list(
     prior_PD = maybe(shape_flag)
   )),
   tall_glmer = utils::modifyList(formula_shapes, list(
-    bars = fields(
-      fixed = shape_formula,
-      effects = shape_formula,
-      group = shape_language,
-      name = shape_string,
-      correlated = shape_flag,
-      frame = shape_formula
-    ),
+    bars = shape_bars,
     design = fields(
       fixed = shape_terms,
       effects = shape_terms,

@@ -331,8 +331,7 @@ front_parts.tall_front_matrix <- function(front, ready, read, fit) {
     sigma = front$blueprint$sigma,
     storage = ready$model$storage,
     response_levels = read$levels,
-    has_names = !is.null(colnames(front$data$x)),
-    data = if (front$keep_data) front$data
+    has_names = !is.null(colnames(front$data$x))
   )
 }
 

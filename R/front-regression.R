@@ -80,20 +80,20 @@ fit_in_memory <- function(front, rows, run) {
   read <- without_values(read)
   fit <- sample_ready(front, ready)
   more <- if (inherits(rows, "tall_rows_frame")) {
-    list(
-      na_action = rows$na_action,
-      n_missing = rows$n_missing,
-      frame = if (front$keep_data) rows$frame
-    )
+    unclass(rows)[c("na_action", "n_missing")]
   }
   more <- c(front_parts(front, ready, read, fit), more)
-  end_regression(fit, run, front, reader, more)
+  end_regression(fit, run, front, rows, c(reader, more))
 }
 
-# The fit, with how rows are read and what its model is. more: other fields.
-end_regression <- function(fit, run, front, reader, more) {
-  parts <- c(list(blueprint = front$blueprint), reader, more)
-  front_fit(fit, run, front$class, front$asked$written, parts)
+# The fit, with its rows, what its model is but for these, and other `parts`:
+# how new rows are read, what methods need.
+end_regression <- function(fit, run, front, rows, parts) {
+  own <- list(
+    blueprint = front$blueprint,
+    rows = rows_to_keep(fit$rows %||% rows, front$keep_data)
+  )
+  front_fit(fit, run, front$class, front$asked$written, c(own, parts))
 }
 
 sample_ready <- function(front, ready) {

@@ -72,11 +72,8 @@ fit_in_passes <- function(front, source, run) {
           model_of_passes(front$blueprint, rows, pilot, run$control, start)
         pilot <- NULL
         if (!is.null(model)) {
-          fit_of_source(front, model, reader, run, list(
-            n_missing = model$remote$n_missing %||% n_missing,
-            source = if (front$keep_data) source,
-            request = rows$request
-          ))
+          n_missing <- model$remote$n_missing %||% n_missing
+          fit_of_source(front, rows, model, reader, run, n_missing)
         }
       }
     },
@@ -154,12 +151,13 @@ pilot_reader <- function(front, reading) {
   front_reader(front, pilot, reading$parts)
 }
 
-# The run of a model of such rows, and the fit. more: fields of the fit.
-fit_of_source <- function(front, model, reader, run, more) {
+# The run of a model of such rows, and the fit.
+fit_of_source <- function(front, rows, model, reader, run, n_missing) {
   ready <- front_ready(front, model, NULL, reader, run)
   fit <- sample_ready(front, ready)
   parts <- front_parts(front, ready, NULL, fit)
-  end_regression(fit, run, front, reader, c(parts, more))
+  parts$n_missing <- n_missing
+  end_regression(fit, run, front, rows, c(reader, parts))
 }
 
 # Those of a data frame are there already.

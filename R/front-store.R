@@ -19,12 +19,10 @@ fit_in_store <- function(front, source, run) {
   reader <- pilot_reader(front, reading)
   reading <- NULL
   model <- build_model(front$blueprint, found$rows)
-  fit_of_source(front, model, reader, run, list(
-    n_missing = found$n_missing,
-    source = if (front$keep_data) source,
-    request = found$rows$request,
-    store = kept_store(found$rows)
-  ))
+  rows <- rows_to_keep(found$rows, front$keep_data)
+  n_missing <- found$n_missing
+  found <- NULL # the model has them now
+  fit_of_source(front, rows, model, reader, run, n_missing)
 }
 
 # list(rows, n_missing): the design in a file, the rest of the rows in memory.

@@ -169,12 +169,18 @@ plan_explicit <- function(model, sampler, control) {
 }
 
 # What a kernel wants to know of the gradient noise, minibatches must show.
-check_noise <- function(model, kernel, gradient, subsample) {
+check_noise <- function(
+  model,
+  kernel,
+  gradient,
+  subsample,
+  info = gradient_info(gradient)
+) {
   if (!kernel_info(kernel)$uses_variance || gradient_is_full(gradient)) {
     return(invisible())
   }
   option <- kernel_traits(kernel)$noise_option
-  if (!gradient_info(gradient)$has_variance) {
+  if (!info$has_variance) {
     abort_tall(
       "unsupported",
       c(

@@ -3,7 +3,7 @@
 #' @export
 remote_plan.default <- function(fit, n_step) {
   is_prior <- isTRUE(fit$prior_PD)
-  if (is.null(fit$source) && is.null(fit$remote$products) && !is_prior) {
+  if (!has_values(fit$rows) && is.null(fit$rows$products) && !is_prior) {
     abort_tall(
       "stale",
       c(

@@ -320,12 +320,19 @@ sample_model <- function(model, run, in_place = FALSE, whitens = FALSE) {
   if (whitens && has_kernel) {
     plan <- plan_front(plan, init, control, in_place)
   }
+  sample_plan(plan, model, init, found, run$began)
+}
+
+# The fit of a plan for this model. init: of check_init(); found: control, with
+# what the recipe knows besides.
+sample_plan <- function(plan, model, init, found, began = clock()) {
+  control <- found[setdiff(names(found), "front")]
   if (is.null(plan$sums)) {
     plan$init <- plan_init(on_stand_in(plan), init, control)
     plan$kernel <- settle_kernel(plan, is.null(init), control)
     plan$start_chol <- start_chol(plan)
   }
-  prepared <- clock_since(run$began)$elapsed
+  prepared <- clock_since(began)$elapsed
   move <- function(plan) {
     run_segment(
       plan,
@@ -354,5 +361,5 @@ sample_model <- function(model, run, in_place = FALSE, whitens = FALSE) {
   warn_segment(fit, segment)
   warn_laplace(plan, model)
   warn_quadrature(fit, model)
-  end_clock(seal_fit(fit), run$began)
+  end_clock(seal_fit(fit), began)
 }

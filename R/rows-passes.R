@@ -2,7 +2,7 @@
 #
 # After a look they have, besides source and request: design (compile_design()),
 # response_levels, has_weights, has_offset, family, n_row, digest; of a database
-# in_sql, from settle_sql(). What a fit keeps of them has no source.
+# in_sql, from settle_sql().
 
 # Rows that nobody has looked at.
 rows_of_source <- function(source, request) {
@@ -98,7 +98,8 @@ settle_database <- function(reading, pilot, refresh) {
 # R reads them, and nothing is known of all of them.
 #' @export
 new_rows.tall_rows_passes <- function(rows, data) {
-  rows[c("digest", "facts", "n_row", "x", "rest")] <- NULL
+  own <- c("digest", "facts", "some", "products", "n_row", "x", "rest")
+  rows[own] <- NULL
   rows_passes(with_source(rows, as_source(data)))
 }
 
@@ -282,15 +283,9 @@ rows_store <- function(rows, x, of = NULL) {
   tall_rows("store", fields)
 }
 
-# What a fit keeps of them: fit$store.
-kept_store <- function(rows) {
-  own <- setdiff(names(rows), c("source", "x", "rest"))
-  list(x = rows$x, rows = rows[own])
-}
-
 #' @export
 whole_rows.tall_rows_store <- function(rows) {
-  x <- check_store(rows$x, arg = "fit$store")
+  x <- check_store(rows$x, arg = "fit$rows$x")
   show <- list(label = "Reading rows", refresh = 0)
   of <- rows$rest %||% gather_design(rows, identity, show)
   name <- rows$request$response_name

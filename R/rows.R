@@ -15,8 +15,8 @@
 # The first three own their values, as R's vectors, until a model has them (see
 # without_values()). The others own nothing but what a look found: the source
 # opens for each pass and closes after it, a chunk's buffers live as long as the
-# pass, and the file of a store is the user's. A fit keeps them without their
-# source, which it has beside them if it was to keep it.
+# pass, and the file of a store is the user's. What a fit keeps is one of them,
+# fit$rows, see R/rows-kept.R.
 
 # fields: see the constructors, rows_memory() and its kin.
 tall_rows <- function(member, fields) {

@@ -52,8 +52,8 @@ whole_class <- function(class) {
   c(class, if (is_regression) "tall_regression", "tall_fit")
 }
 
-# A fit that an earlier version saved, with the classes and the blueprint that
-# it would have now.
+# A fit that an earlier version saved, with the classes, the blueprint and the
+# rows that it would have now.
 as_of_now <- function(fit) {
   own <- setdiff(class(fit), c("tall_regression", "tall_fit"))
   class(fit) <- whole_class(own)
@@ -65,7 +65,23 @@ as_of_now <- function(fit) {
       class = c(paste0("tall_blueprint_", kind), "tall_blueprint")
     )
   }
+  if (is.null(fit$rows) && inherits(fit, "tall_regression")) {
+    fit["rows"] <- list(rows_of_then(fit))
+    fit[c("frame", "data")] <- NULL
+  }
   fit
+}
+
+# NULL: it kept none, or passed over them.
+rows_of_then <- function(fit) {
+  if (!is.null(fit$frame)) {
+    request <- if (inherits(fit, "tall_glmer")) {
+      request_groups(fit$family, fit$bars, fit$sigma)
+    }
+    rows_to_keep(rows_frame(list(frame = fit$frame), request), keeps = TRUE)
+  } else if (!is.null(fit$data)) {
+    rows_matrix(fit$data, fit$family)
+  }
 }
 
 # NULL where the fit did not keep its data.
@@ -82,12 +98,14 @@ rebuild_model.default <- function(fit) {
   if (is_remote_fit(fit)) {
     return(rebuild_passed(fit))
   }
-  rows <- kept_rows(fit)
-  if (!is.null(rows)) restore_nodes(fit, build_model(fit$blueprint, rows))
+  if (has_values(fit$rows)) {
+    restore_nodes(fit, build_model(fit$blueprint, fit$rows))
+  }
 }
 
+# fit$data: of others than regressions.
 has_data <- function(fit) {
-  !is.null(fit$frame) || !is.null(fit$data) || !is.null(fit$source)
+  has_values(fit$rows) || !is.null(fit$data)
 }
 
 # arg: what can be given instead of the data, or NULL.
@@ -117,13 +135,13 @@ check_has_data <- function(fit, arg = NULL) {
 # The model of a fit whose rows were passed over: from sums of a Gaussian
 # response, else with all rows, in memory. NULL: the fit kept no source.
 rebuild_passed <- function(fit) {
-  if (!is.null(fit$remote$products)) {
+  if (!is.null(fit$rows$products)) {
     model <- revive_remote(fit)
     parts <- sums_parts(model, fit$control$cores)
     model <- sums_model(model, parts$sums, parts$fit)
-  } else if (!is.null(fit$source)) {
+  } else if (has_values(fit$rows)) {
     check_rebuilt_size(fit)
-    model <- build_model(fit$blueprint, kept_rows(fit))
+    model <- build_model(fit$blueprint, fit$rows)
   } else {
     return(NULL)
   }

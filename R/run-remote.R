@@ -1,28 +1,33 @@
 # A fit whose rows were passed over: what it keeps of its model, and how it goes
 # on. Never the rows.
 
-# fit$remote: list(rows, found, some, products, pass): how rows are read (but
-# the source, which is fit$source), what passes found, a few rows to make models
-# with, sums of a Gaussian response, passes so far. The model of such a fit is
-# hollow: it says what the posterior is, and has no rows.
+# fit$rows: how rows are read, with what passes found of them: facts, a few rows
+# to make models with, sums of a Gaussian response. fit$passed: list(found,
+# pass): what passes found of the posterior, and how many there were. The model
+# of such a fit is hollow: it says what the posterior is, and has no rows.
 keep_remote <- function(fit, model, keeps) {
   remote <- model$remote
-  fit$remote <- list(
-    rows = kept_of_rows(remote$rows),
-    found = light_found(keeps$found %||% remote$found),
-    some = remote$some,
-    products = remote$products[c("mean", "sums", "weight")],
-    pass = remote$count$pass
-  )
+  found <- keeps$found %||% remote$found
+  rows <- rows_to_keep(remote$rows, keeps = TRUE)
+  rows$facts <- found$facts
+  rows$some <- remote$some
+  rows$products <- remote$products[c("mean", "sums", "weight")]
+  fit$rows <- rows
+  fit$passed <- list(found = light_found(found), pass = remote$count$pass)
   fit$model <- hollow_model(model)
   fit
 }
 
 light_found <- function(found) {
   found[intersect(
-    c("theta", "chol", "distance", "psi", "passes", "facts", "n_missing"),
+    c("theta", "chol", "distance", "psi", "passes", "n_missing"),
     names(found)
   )]
+}
+
+# Were its rows passed over?
+is_remote_fit <- function(fit) {
+  !is.null(fit$passed)
 }
 
 hollow_model <- function(model) {
@@ -35,17 +40,19 @@ hollow_model <- function(model) {
 
 # The model whose plan is plan_remote()'s, made again.
 revive_remote <- function(fit) {
-  kept <- fit$remote
-  rows <- kept_rows(fit)
-  found <- kept$found
+  rows <- fit$rows
+  found <- fit$passed$found
+  found$facts <- rows$facts
+  own <- rows[c("some", "products")]
+  rows[names(own)] <- NULL
   remote <- new_remote(
     fit$blueprint,
     rows,
-    rows_drawn(rows, kept$some, found$facts),
+    rows_drawn(rows, own$some, found$facts),
     found,
-    kept$products,
+    own$products,
     fit$control,
-    kept$pass
+    fit$passed$pass
   )
   model <- build_model(remote$blueprint, remote$some)
   model$n_data <- fit$n_data

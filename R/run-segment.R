@@ -153,7 +153,7 @@ compile_run <- function(plan, control, noise_every) {
 is_bias_coupled <- function(plan) {
   whitening <- plan$model$whitening
   is_near_normal <- !is.null(whitening) && !whitening$is_diagonal
-  is_near_normal &&
+  is_near_normal && setting("bias_companion") > 0 &&
     schedule_is_constant(plan$schedule) &&
     kernel_info(plan$kernel)$has_companion
 }

@@ -102,7 +102,7 @@ foreign_arguments <- c(
   contrasts = "Set them in the data: `contrasts(data$g) <- contr.sum`.",
   model = "`keep_data` says whether the model frame is kept.",
   x = "`model.matrix(fit)` has the design.",
-  y = "`fit$frame` has the response.",
+  y = "`model.frame(fit)` has the response.",
   method = "`kernel` says which algorithm runs; the default has no settings.",
   start = "`init` takes starting values.",
   etastart = "`init` takes starting values.",

@@ -33,6 +33,8 @@ usual_settings <- list(
   memory = NA_real_,        # bytes that are free; NA: what the system says
 
   # ---- choices ----
+  bias_companion = 1,       # of the chains whose bias is estimated, where the
+                            # kernel has one (spec section 10); 0: none
   chunk_rows = 65536,       # rows that are looked at together; so many at least
                             # may be drawn ahead
   most_whitened = 1000,     # parameters: with more, scales only are adjusted

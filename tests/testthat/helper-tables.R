@@ -80,23 +80,37 @@ as_sqlite <- function(rows) {
   rows
 }
 
-# Of a call of tall_glm(): how its rows are read once the look was taken.
-rows_of_call <- function(code) {
-  grab <- function(blueprint, rows, ...) {
-    rlang::abort("", class = "test_rows", rows = rows)
-  }
-  local_fault("model_by_mode", grab)
-  local_fault("model_by_sums", grab)
-  # whatever runs then
-  local_fault("plan_of_look", function(...) NULL)
-  local_fault("settle_ties", function(rows, ...) rows)
-  tryCatch(
-    {
-      code
-      NULL
-    },
-    test_rows = function(cnd) cnd$rows
+# Of a call of tall_glm(), what a look finds: its front end, the pilot, and how
+# its rows are read, as the call goes on with them.
+looked_at <- function(call, env = parent.frame()) {
+  matched <- match.call(tall_glm, call)
+  given <- lapply(as.list(matched)[c("formula", "data", "family")], eval, env)
+  family <- resolve_family(given$family %||% stats::gaussian())
+  front <- new_front(
+    "glm",
+    "tall_glm",
+    new_asked("tall_glm", matched, env, c(given, list(
+      na.action = stats::na.omit
+    ))),
+    blueprint_glm(family, list(
+      prior = as_prior(eval(formals(tall_glm)$prior)),
+      prior_intercept = as_prior(eval(formals(tall_glm)$prior_intercept))
+    )),
+    request_glm(family),
+    keep_data = TRUE
   )
+  run <- list(control = list(refresh = 0))
+  reading <- read_source(front, data_source(given$data), run)
+  pilot <- rows_of_pilot(reading)
+  list(
+    front = front,
+    pilot = pilot,
+    rows = settle_database(reading, pilot, 0)
+  )
+}
+
+rows_of_call <- function(call, env = parent.frame()) {
+  looked_at(call, env)$rows
 }
 
 local_short_look <- function(rows, frame = parent.frame()) {
@@ -132,8 +146,11 @@ table_rows <- function(n = 3000) {
 expect_same_passes <- function(call, table, frame) {
   code <- substitute(call)
   env <- parent.frame()
-  theirs <- rows_of_call(eval(code, list(data = table), env))
-  ours <- rows_of_call(eval(code, list(data = as_source(frame)), env))
+  of <- function(data) {
+    rows_of_call(code, list2env(list(data = data), parent = env))
+  }
+  theirs <- of(table)
+  ours <- of(as_source(frame))
   expect_s3_class(theirs$in_sql, "tall_sql")
   expect_null(ours$in_sql)
   control <- list(refresh = 0, cores = 1)
@@ -237,26 +254,40 @@ expect_predicts <- function(con) {
 
 # The same connection, but for what `ask` makes of the text of every query whose
 # rows are fetched at once: it may note it, do something before it, fail in its
-# place, or ask something else. Streams are not asked.
-watched <- function(con, ask) {
+# place, or ask something else. told: of the rows that it had; sent: of the text
+# of one whose rows are fetched bit by bit.
+watched <- function(con, ask = identity, told = identity, sent = identity) {
   name <- paste0("watched_", class(con)[[1]])
   if (!methods::isClass(name, where = globalenv())) {
     methods::setClass(
       name,
       contains = class(con)[[1]],
-      slots = c(inner = class(con)[[1]], ask = "function"),
+      slots = c(
+        inner = class(con)[[1]],
+        ask = "function",
+        told = "function",
+        sent = "function"
+      ),
       where = globalenv()
     )
     methods::setMethod(
       DBI::dbGetQuery,
       c(name, "character"),
       function(conn, statement, ...) {
-        DBI::dbGetQuery(conn@inner, conn@ask(statement), ...)
+        conn@told(DBI::dbGetQuery(conn@inner, conn@ask(statement), ...))
+      },
+      where = globalenv()
+    )
+    methods::setMethod(
+      DBI::dbSendQuery,
+      c(name, "character"),
+      function(conn, statement, ...) {
+        DBI::dbSendQuery(conn@inner, conn@sent(statement), ...)
       },
       where = globalenv()
     )
   }
-  methods::new(name, con, inner = con, ask = ask)
+  methods::new(name, con, inner = con, ask = ask, told = told, sent = sent)
 }
 
 # Does a query ask for sums over rows about the pilot's means, which are those

@@ -22,15 +22,13 @@ expect_covered <- function(family, covered) {
 
 # Replace a function of the package until the calling frame ends: for what no
 # argument, setting (local_settings()) or object of a test reaches. There are
-# 13 such places:
+# 7 such places:
 # * connections that dbplyr simulates quote nothing and answer nothing
 #   (test-dialects.R: 3);
-# * a recipe that takes what it would not, and no companion
-#   (test-bias-coupled.R: 2; test-recipe-order.R);
-# * an estimator without variance, which there is not (test-kernels.R);
+# * a clock that goes on by the look (test-util-clock.R);
+# * a pilot that finds large steps unsafe, which no posterior that the recipe
+#   takes this way makes it find (test-recipe-order.R);
 # * rows in stores that the model would not choose (helper-conformance-store.R);
-# * rows and moments in the middle of a fit (helper-tables.R: 2; test-remote.R;
-#   test-sql-postgres.R);
 # * errors without words, of which test-grid.R counts many.
 local_fault <- function(name, value, frame = parent.frame()) {
   namespace <- asNamespace("tallbayes")

@@ -21,12 +21,19 @@ matthews <- function(step_size, variant = "vanilla") {
 }
 
 # sg_sample() with this plan; plain: without the companion.
-run_plan <- function(plan, ..., plain = FALSE, model = example_model()) {
-  local_fault("plan_recipe", function(...) plan)
-  if (plain) {
-    local_fault("is_bias_coupled", function(plan) FALSE)
-  }
-  sg_sample(model, ..., seed = 1, refresh = 0)
+run_plan <- function(
+  plan,
+  iter,
+  warmup,
+  chains = 4,
+  cores = 1,
+  plain = FALSE,
+  model = example_model()
+) {
+  local_settings(bias_companion = if (plain) 0 else 1)
+  control <- check_control(iter, warmup, 1, chains, cores, 1, "draws", 0)
+  control["record"] <- list(check_recorded(NULL, model, control$keep))
+  sample_plan(plan, model, NULL, control)
 }
 
 # Of each chain, the estimated relative bias of every variance.

@@ -135,11 +135,11 @@ test_that("fits are models again, from blueprint and rows", {
   for (name in names(fits)) {
     fit <- fits[[name]]
     expect_s3_class(fit$blueprint, "tall_blueprint")
-    model <- build_model(fit$blueprint, kept_rows(fit))
+    model <- build_model(fit$blueprint, fit$rows)
     expect_identical(model$fingerprint, fit$fingerprint, info = name)
     model <- rebuild_model(fit)
     expect_identical(model$fingerprint, fit$fingerprint, info = name)
-    fit$frame <- fit$data <- NULL
+    fit$rows <- rows_to_keep(fit$rows, FALSE)
     expect_null(rebuild_model(fit))
   }
 })

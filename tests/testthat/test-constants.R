@@ -49,7 +49,7 @@ test_that("those of a data frame are lm()'s and glm()'s, of all rows", {
     fit <- constants_fit(formula, data)
     plain <- stats::lm(formula, data)
     # passed over
-    expect_null(fit$frame)
+    expect_null(fit$rows$frame)
     expect_identical(settled_of(fit), settled_of(plain))
     s <- summary(plain)$coefficients
     # independent draws
@@ -61,7 +61,7 @@ test_that("those of a data frame are lm()'s and glm()'s, of all rows", {
                     list(b ~ splines::ns(x, 3) + g, stats::binomial()))) {
     fit <- constants_fit(case[[1]], data, family = case[[2]])
     plain <- stats::glm(case[[1]], case[[2]], data)
-    expect_null(fit$frame)
+    expect_null(fit$rows$frame)
     expect_identical(settled_of(fit), settled_of(plain))
     s <- summary(plain)$coefficients
     # means are not modes; with another basis they were 15 sds apart
@@ -92,13 +92,13 @@ test_that("rows that do not count have their part in them, as in lm()", {
   fit <- constants_fit(y ~ scale(x), data, subset = quote(half),
     weights = quote(w))
   plain <- stats::lm(y ~ scale(x), data, subset = half, weights = w)
-  expect_null(fit$frame)
+  expect_null(fit$rows$frame)
   expect_identical(settled_of(fit), settled_of(plain))
   # of few rows, too
   local_passes(rows = 1e6)
   few <- constants_fit(y ~ scale(x), data, subset = quote(half),
     weights = quote(w))
-  expect_false(is.null(few$frame))
+  expect_false(is.null(few$rows$frame))
   expect_identical(settled_of(few), settled_of(plain))
 })
 
@@ -107,7 +107,7 @@ test_that("rows without the variable are left out of them", {
   local_passes()
   fit <- constants_fit(y ~ poly(z, 2), data)
   plain <- stats::lm(y ~ poly(z, 2), data[!is.na(data$z), ])
-  expect_null(fit$frame)
+  expect_null(fit$rows$frame)
   expect_identical(settled_of(fit), settled_of(plain))
 })
 
@@ -131,7 +131,7 @@ test_that("matrices and lists of data frames are in memory, streams are not", {
   lists <- list(data[1:2500, ], wide[2501:6000, ])
   for (rows in list(as_source(data), wide, Matrix::Matrix(wide), lists)) {
     fit <- constants_fit(formula, rows)
-    expect_false(is.null(fit$source))
+    expect_false(is.null(fit$rows$source))
     expect_identical(settled_of(fit), settled_of(whole))
   }
   expect_identical(
@@ -189,7 +189,7 @@ test_that("what would not fit in memory is refused", {
   )
   expect_identical(e$value, 8 * 6000 * 3 * 10)
   expect_match(conditionMessage(e), "poly(x, 2)", fixed = TRUE)
-  expect_null(constants_fit(y ~ scale(x), data)$frame)
+  expect_null(constants_fit(y ~ scale(x), data)$rows$frame)
   expect_match(conditionMessage(e), "tall_stream()", fixed = TRUE)
   stream <- tall_stream(function() {
     blocks <- split(data, rep(1:3, each = 2000))
@@ -201,7 +201,7 @@ test_that("what would not fit in memory is refused", {
   })
   expect_s3_class(constants_fit(y ~ poly(x, 2), stream), "tall_glm")
   local_settings(memory = 2e6)
-  expect_null(constants_fit(y ~ poly(x, 2), data)$frame)
+  expect_null(constants_fit(y ~ poly(x, 2), data)$rows$frame)
 })
 
 test_that("other front ends have those of all rows", {

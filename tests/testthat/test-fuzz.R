@@ -552,7 +552,7 @@ test_that("a seal survives a file and is one of values, not of pointers", {
 
 test_that("data that took the place of a fit's are refused", {
   fit <- from_file(quick_glm(iter = 20, chains = 1, keep_data = TRUE))
-  fit$frame$a <- rev(fit$frame$a)
+  fit$rows$frame$a <- rev(fit$rows$frame$a)
   expect_error(
     sg_resume(fit, iter = 2, refresh = 0),
     class = "tall_error_corrupt"

@@ -301,7 +301,7 @@ test_that("predictions have the arguments and shapes of tall_glm()'s", {
 test_that("residuals have the types of tall_glm()'s", {
   fit <- the_fits()$bernoulli
   mu <- fitted(fit)
-  y <- as.numeric(fit$frame$yes == "b")
+  y <- as.numeric(fit$rows$frame$yes == "b")
   expect_equal(residuals(fit, "pearson"), (y - mu) / sqrt(mu * (1 - mu)))
   deviance <- -2 * (y * log(mu) + (1 - y) * log(1 - mu))
   expect_equal(residuals(fit, "deviance"), sign(y - mu) * sqrt(deviance))

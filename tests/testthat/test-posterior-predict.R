@@ -189,7 +189,7 @@ test_that("what nobody asked for is refused", {
     expect_match(conditionMessage(e), "newdata", fixed = TRUE)
   }
   expect_identical(
-    dim(rstantools::posterior_epred(fit, fit$frame)),
+    dim(rstantools::posterior_epred(fit, fit$rows$frame)),
     c(400L, 60L)
   )
 })

@@ -55,7 +55,7 @@ test_that("prior_PD = TRUE draws from the prior", {
   )
   local_passes(rows = 100, chunk = 128)
   fit <- draw(y ~ x + z, binomial(), prior = prior_normal(1, 0.5))
-  expect_false(is.null(fit$source))
+  expect_false(is.null(fit$rows$source))
   more <- posterior::as_draws_matrix(sg_resume(fit, 3000, refresh = 0))
   expect_lt(max(abs(z(more[, "x"], 1, 0.5))), 4.5)
 

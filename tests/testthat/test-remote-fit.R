@@ -42,7 +42,7 @@ both_ways <- function(code) {
   remote <- run(1000)
   memory <- run(1e9)
   expect_true(has_source(remote))
-  expect_null(remote$frame)
+  expect_null(remote$rows$frame)
   expect_false(has_source(memory))
   # other random numbers
   memory[c("draws", "checked")] <- remote[c("draws", "checked")]
@@ -422,7 +422,7 @@ test_that("a fit goes on, also after it was in a file", {
     again <- sg_resume(readRDS(file), 100, refresh = 0)
     expect_identical(again$draws, more$draws)
     expect_equal(predict(readRDS(file)), predict(fit))
-    expect_null(more$frame)
+    expect_null(more$rows$frame)
     expect_length(predict(more), length(predict(fit)))
   }
   expect_error(
@@ -479,7 +479,7 @@ test_that("a fit without its data says what it needs", {
     refresh = 0,
     keep_data = FALSE
   )
-  expect_null(fit$source)
+  expect_null(fit$rows$source)
   for (f in list(predict, fitted, residuals, model.frame, weights, ksd)) {
     expect_error(f(fit), class = "tall_error_stale")
   }
@@ -590,7 +590,7 @@ test_that("rows and types that change between passes are refused", {
   expect_false(file.exists(file))
   # shards of which some can change
   list <- list(data[1:1500, ], turncoat(data[1501:4000, ], identity, 9))
-  expect_s3_class(fit_of(list, poisson())$source, "tall_shards")
+  expect_s3_class(fit_of(list, poisson())$rows$source, "tall_shards")
   sharp <- prior_laplace(0, 0.001)
   expect_s3_class(fit_of(list, poisson(), prior = sharp), "tall_fit")
   # its second shard is opened for the look, and for the pass

@@ -5,11 +5,11 @@ test_that("a posterior by passes is that of rows in memory", {
   data <- remote_data()
   formula <- y ~ x * f + log(z) + word + flag
   memory <- remote_fit(formula, data, iter = 6000)
-  expect_null(memory$source)
+  expect_null(memory$rows$source)
   local_passes()
   fit <- remote_fit(formula, data, iter = 6000)
-  expect_s3_class(fit$source, "tall_source_frame")
-  expect_null(fit$frame)
+  expect_s3_class(fit$rows$source, "tall_source_frame")
+  expect_null(fit$rows$frame)
   expect_identical(fit$n_data, memory$n_data)
   expect_identical(fit$n_missing, 2)
   # a look, the mode, a draw, and what the chains looked at
@@ -41,7 +41,7 @@ test_that("Poisson, probit, cloglog and counts of trials take the same way", {
   local_passes()
   for (k in seq_along(cases)) {
     fit <- remote_fit(cases[[k]][[1]], data, cases[[k]][[2]])
-    expect_false(is.null(fit$source))
+    expect_false(is.null(fit$rows$source))
     s <- posterior::summarise_draws(memory[[k]], "mean", "sd")
     expect_posterior_near(fit, s$mean, s$sd, z = 6.4)
   }
@@ -66,7 +66,7 @@ test_that("responses whose parameter is known take it, others do not", {
   for (k in seq_along(known)) {
     case <- known[[k]]
     fit <- remote_fit(case[[1]], data, case[[2]], prior = case[[3]])
-    expect_false(is.null(fit$source))
+    expect_false(is.null(fit$rows$source))
     s <- posterior::summarise_draws(memory[[k]], "mean", "sd")
     expect_posterior_near(fit, s$mean, s$sd, z = 6.4)
     expect_equal(
@@ -81,7 +81,7 @@ test_that("responses whose parameter is known take it, others do not", {
   for (family in list(neg_binomial_2(), student(4, 0.5))) {
     formula <- if (family$family == "student") far ~ w else days ~ w
     fit <- remote_fit(formula, data[1:5000, ], family, iter = 200)
-    expect_null(fit$source)
+    expect_null(fit$rows$source)
   }
 })
 
@@ -91,7 +91,7 @@ test_that("a Gaussian posterior by one pass is that of rows in memory", {
   memory <- remote_fit(formula, data, stats::gaussian(), weights = w)
   local_passes()
   fit <- remote_fit(formula, data, stats::gaussian(), weights = w)
-  expect_false(is.null(fit$source))
+  expect_false(is.null(fit$rows$source))
   # independent draws from the same law with the same numbers
   expect_equal(
     posterior::as_draws_matrix(fit),
@@ -113,7 +113,7 @@ test_that("draws are the same for the same rows, whatever their blocks", {
   formula <- y ~ x * f + log(z) + word + flag
   of <- function(data, ...) {
     fit <- remote_fit(formula, data, weights = NULL, iter = 600, ...)
-    expect_false(is.null(fit$source))
+    expect_false(is.null(fit$rows$source))
     posterior::as_draws_array(fit)
   }
   frame <- of(data)
@@ -142,7 +142,7 @@ test_that("splines have their knots and bounds from all rows", {
   data$z[[15000]] <- 1700
   local_passes()
   fit <- remote_fit(y ~ splines::ns(z, 3) + x, data)
-  expect_false(is.null(fit$source))
+  expect_false(is.null(fit$rows$source))
   new <- data.frame(z = c(1000, 1100, 1700), x = 0)
   glm <- stats::glm(
     y ~ splines::ns(z, Boundary.knots = range(z, na.rm = TRUE),
@@ -176,11 +176,11 @@ test_that("terms that depend on other rows are refused", {
   )
   # of rows in memory they are what they are for glm()
   fit <- remote_fit(y ~ I(w - mean(w)), data)
-  expect_null(fit$source)
+  expect_null(fit$rows$source)
   # contrasts are the factor's
   stats::contrasts(data$f) <- stats::contr.sum(3)
   fit <- remote_fit(y ~ f, data, iter = 200)
-  expect_false(is.null(fit$source))
+  expect_false(is.null(fit$rows$source))
   expect_identical(names(coef(fit)), c("(Intercept)", "f1", "f2"))
   # missing values that are filled are there
   fit <- remote_fit(size ~ ifelse(is.na(x), 0, x), data, stats::gaussian())
@@ -238,7 +238,7 @@ test_that("subset, weights of 0 and na.action choose rows as in memory", {
   memory <- remote_fit(y ~ x + f, data, weights = w, subset = z > 1010)
   local_passes()
   fit <- remote_fit(y ~ x + f, data, weights = w, subset = z > 1010)
-  expect_false(is.null(fit$source))
+  expect_false(is.null(fit$rows$source))
   expect_identical(fit$n_data, memory$n_data)
   s <- posterior::summarise_draws(memory, "mean", "sd")
   expect_posterior_near(fit, s$mean, s$sd, z = 6.4)
@@ -256,11 +256,11 @@ test_that("rows come to memory where exact steps do not pay", {
     prior = prior_normal(0, 50),
     iter = 400
   ))
-  expect_null(fit$source)
-  expect_false(is.null(fit$frame))
+  expect_null(fit$rows$source)
+  expect_false(is.null(fit$rows$frame))
   # an explicit kernel draws minibatches
   fit <- remote_fit(y ~ x, data, kernel = kernel_sgld(1e-5), iter = 200)
-  expect_null(fit$source)
+  expect_null(fit$rows$source)
 })
 
 test_that("a run goes on with rows of another pass, also after it was saved", {
@@ -300,19 +300,17 @@ test_that("a pass for a few steps draws rows enough for many", {
 test_that("the pilot says how many rows a pass will draw", {
   data <- remote_data()
   local_passes()
-  seen <- list()
-  real <- take_rows_ahead
-  local_fault("take_rows_ahead", function(rows, found, ...) {
-    out <- real(rows, found, ...)
-    seen[[length(seen) + 1]] <<- c(found$psi, out$total)
-    out
-  })
-  fit <- remote_fit(y ~ x + w + f, data)
+  seen <- looked_at(quote(tall_glm(y ~ x + w + f, data, binomial())))
+  control <- check_control(1000, 500, 1, 4, 1, 1, "draws", 0)
+  blueprint <- seen$front$blueprint
+  model <- model_of_passes(blueprint, seen$rows, seen$pilot, control)
+  drawn <- draw_rows(model, control, new_ledger())
   # rows of the pilot stand for others, by weights of some rows each
-  expect_equal(seen[[1]][[1]], seen[[1]][[2]], tolerance = 0.3)
+  expect_equal(model$remote$found$psi, drawn$total, tolerance = 0.3)
   # passes after the first know
-  expect_identical(fit$remote$found$psi, seen[[length(seen)]][[2]])
-  expect_length(seen, 1)
+  expect_identical(drawn$found$psi, drawn$total)
+  # and one was enough
+  expect_identical(model$remote$count$pass, drawn$draw$pass)
 })
 
 test_that("a source is read for its rows alone where no column is asked for", {

@@ -62,15 +62,16 @@ test_that("alike rows are found, in the order in which they are met", {
 test_that("sums of tied rows are those of all", {
   local_ties()
   data <- alike_data()
+  source <- as_source(data)
   calls <- alist(
-    tall_glm(y ~ hour + f + factor(month), data, binomial()),
-    tall_glm(y ~ hour, data, binomial("probit"), weights = w),
-    tall_glm(cbind(k, left) ~ f + offset(hour / 9), data, binomial()),
-    tall_glm(count ~ f * hour, data, poisson(), offset = log(month))
+    tall_glm(y ~ hour + f + factor(month), source, binomial()),
+    tall_glm(y ~ hour, source, binomial("probit"), weights = w),
+    tall_glm(cbind(k, left) ~ f + offset(hour / 9), source, binomial()),
+    tall_glm(count ~ f * hour, source, poisson(), offset = log(month))
   )
   control <- list(refresh = 0, cores = 1)
   for (call in calls) {
-    rows <- rows_of_call(eval(call, list(data = as_source(data))))
+    rows <- rows_of_call(call)
     tied <- tie_rows(rows, control)
     expect_s3_class(tied, "tall_rows_tied")
     expect_lt(length(tied$tied$count), nrow(data) / 2)
@@ -116,7 +117,7 @@ test_that("the posterior of tied rows is that of all, from every source", {
   expect_match(fit$plan, "alike ones count as one, [0-9,]+ rows differ")
   expect_equal(nobs(fit), nrow(data) - 2)
   expect_identical(fit$n_missing, 2)
-  expect_false(is.null(fit$source))
+  expect_false(is.null(fit$rows$source))
   glm <- stats::glm(formula, stats::binomial(), data)
   off <- (colMeans(as.matrix(fit)) - coef(glm)) / sqrt(diag(vcov(glm)))
   # the prior and the skewness are next to nothing
@@ -125,7 +126,7 @@ test_that("the posterior of tied rows is that of all, from every source", {
     local_passes(1e9)
     of(data)
   })
-  expect_null(memory$source)
+  expect_null(memory$rows$source)
   expect_same_posterior(fit, memory)
   expect_identical(of(stream_of(data, c(999, 1)))$draws, fit$draws)
   expect_identical(of(data, cores = 2)$draws, fit$draws)
@@ -165,7 +166,7 @@ test_that("no pass is thrown away", {
   # a posterior near normal: the look, sums, draws
   own <- counted_stream(data)
   fit <- remote_fit(y ~ z, own$source)
-  expect_false(is.null(fit$source))
+  expect_false(is.null(fit$rows$source))
   expect_identical(own$n() - head, 3)
   # sums are enough: the look, sums
   own <- counted_stream(data)
@@ -173,14 +174,14 @@ test_that("no pass is thrown away", {
   expect_identical(own$n() - head, 2)
   # steps that look at many rows: the look, and all rows at once
   local_settings(recipe = list(full_share = 1e-6))
-  local_fault("most_ahead", function(n_row) 10)
+  local_settings(chunk_rows = 10)
   own <- counted_stream(data)
   expect_message(
     fit <- tall_glm(y ~ z, own$source, binomial(), seed = 1, iter = 200,
       refresh = 1),
     "All rows are brought to memory"
   )
-  expect_null(fit$source)
+  expect_null(fit$rows$source)
   expect_identical(own$n() - head, 2)
 })
 
@@ -188,15 +189,28 @@ test_that("a pass that draws more rows than was thought gives some up", {
   local_ties()
   data <- alike_data()
   formula <- y ~ z + f
-  plain <- remote_fit(formula, data)
-  # a look that knows nothing of it
-  local_fault("plan_of_look", function(...) NULL)
-  local_fault("most_ahead", function(n_row) 200)
-  local_fault("most_steps", function(...) Inf)
-  own <- counted_stream(data)
-  fit <- remote_fit(formula, own$source)
-  expect_false(is.null(fit$source))
-  expect_same_posterior(fit, plain)
+  control <- check_control(1000, 500, 1, 4, 1, 1, "draws", 0)
+  seen <- looked_at(quote(tall_glm(formula, as_source(data), binomial())))
+  blueprint <- seen$front$blueprint
+  model <- model_of_passes(blueprint, seen$rows, seen$pilot, control)
+  found <- model$remote$found
+  draw <- list(radius = 9, phi_bar = 50, rate = 4000 / found$psi, scale = 1,
+    seed = 1, pass = 1, first = 0)
+  whole <- take_rows_ahead(seen$rows, found, draw, control)
+  expect_identical(whole$rate, draw$rate)
+  # so many rows at most are thought of, in chunks of as many
+  local_settings(chunk_rows = 200, recipe = list(full_share = 0))
+  taken <- take_rows_ahead(seen$rows, found, draw, control)
+  expect_lt(taken$rate, draw$rate)
+  expect_identical(log2(draw$rate / taken$rate) %% 1, 0)
+  expect_lte(length(taken$count), 400)
+  expect_equal(taken$total, whole$total)
+  expected <- taken$rate * taken$total
+  expect_lt(abs(sum(taken$count) - expected), 5 * sqrt(expected))
+  # the same rows by the same odds
+  mean_of <- function(of) sum(of$count * of$x[, 2]) / sum(of$count)
+  error <- stats::sd(whole$x[, 2]) / sqrt(sum(taken$count))
+  expect_lt(abs(mean_of(taken) - mean_of(whole)), 5 * error)
   # draws go down as Poisson ones of half the mean
   part <- list(x = matrix(0, 5000, 1), y = numeric(5000), count = rep(8, 5000),
     psi = rep(1, 5000), number = seq_len(5000))
@@ -212,19 +226,30 @@ test_that("a pass that draws more rows than was thought gives some up", {
 
 # ---- databases ---------------------------------------------------------------
 
+# The query that counts kinds fetches so many at most.
+kinds_limit <- sprintf("LIMIT %d$", kind_settings$most + 1)
+
 test_that("a database counts its kinds of rows once", {
   con <- local_sqlite()
   local_ties()
   data <- as_sqlite(alike_data())
   data$w[[7]] <- NA
-  table <- table_of(con, data)
+  table_of(con, data)
   asked <- new.env()
-  run <- run_sql
-  local_fault("run_sql", function(con, sql) {
-    out <- run(con, sql)
-    asked$rows <- c(asked$rows, nrow(out))
-    out
-  })
+  table <- dplyr::tbl(
+    watched(
+      con,
+      function(sql) {
+        asked$kinds <- asked$kinds + grepl(kinds_limit, sql)
+        sql
+      },
+      function(rows) {
+        asked$most <- max(asked$most, nrow(rows))
+        rows
+      }
+    ),
+    "rows"
+  )
   cases <- list(
     list(y ~ hour + f + factor(month), binomial(), NULL),
     list(cbind(k, left) ~ f, binomial(), NULL),
@@ -236,16 +261,15 @@ test_that("a database counts its kinds of rows once", {
       eval(bquote(tall_glm(.(case[[1]]), data, .(case[[2]]),
         weights = .(case[[3]]), seed = 1, refresh = 0)))
     }
-    asked$rows <- NULL
+    asked$kinds <- asked$most <- 0
     theirs <- of(table)
     ours <- of(data)
-    # types, ranges, kinds
-    expect_length(asked$rows, 3)
-    expect_lt(max(asked$rows), nrow(data) / 4)
+    expect_identical(asked$kinds, 1)
+    expect_lt(asked$most, nrow(data) / 4)
     expect_match(theirs$plan, "alike")
     expect_identical(nobs(theirs), nobs(ours))
     expect_identical(theirs$n_missing, ours$n_missing)
-    expect_equal(theirs$remote$found$facts, ours$remote$found$facts)
+    expect_equal(theirs$rows$facts, ours$rows$facts)
     expect_same_posterior(theirs, ours)
     expect_identical(of(table)$draws, theirs$draws)
     more <- sg_resume(theirs, 100, refresh = 0)
@@ -259,12 +283,18 @@ test_that("kinds are not counted where they may be many", {
   data <- as_sqlite(alike_data())
   data$far <- data$hour * 1e5
   data$half <- data$hour / 2
-  table <- table_of(con, data)
+  table_of(con, data)
   asked <- 0
-  local_fault("kinds_query", function(...) {
-    asked <<- asked + 1
-    stop("asked")
-  })
+  table <- dplyr::tbl(
+    watched(con, function(sql) {
+      asked <<- asked + grepl(kinds_limit, sql)
+      sql
+    }),
+    "rows"
+  )
+  remote_fit(y ~ hour + f, table)
+  expect_identical(asked, 1)
+  asked <- 0
   calls <- alist(
     y ~ z, y ~ far, y ~ half, y ~ log(hour), y ~ hour + I(month^2)
   )
@@ -310,7 +340,7 @@ test_that("factors of many levels are said with their number", {
       fit <- tall_glm(formula, data, binomial(), seed = 1, iter = 100),
       "`id` has (30|more than 20) levels"
     )
-    expect_null(fit$source)
+    expect_null(fit$rows$source)
   }
   told(stream_of(data, 500))
   con <- local_sqlite()
@@ -329,10 +359,20 @@ test_that("a design of too many levels is refused before rows are brought", {
   local_settings(memory = 1e5)
   data <- alike_data(4000)
   data$id <- sprintf("id%d", seq_len(4000) %% 30)
-  local_fault("collect_source", function(...) stop("brought"))
+  table_of(con, as_sqlite(data))
+  sent <- 0
+  telling <- watched(con, sent = function(sql) {
+    sent <<- sent + startsWith(sql, "SELECT")
+    sql
+  })
+  table <- dplyr::tbl(telling, "rows")
   error <- expect_error(
-    remote_fit(y ~ id + z, table_of(con, as_sqlite(data))),
+    remote_fit(y ~ id + z, table),
     class = "tall_error_memory"
   )
   expect_match(conditionMessage(error), "`id` has 30 levels", fixed = TRUE)
+  expect_identical(sent, 0)
+  # which is how they are brought
+  expect_error(remote_fit(y ~ rank(z), table), class = "tall_error")
+  expect_gt(sent, 0)
 })

@@ -203,7 +203,7 @@ test_that("what only all rows at once can do is left to those at hand", {
   }
   # ranks and a subset by numbers
   frame <- suppressWarnings(run(data, z ~ rank(x), subset = 1:600))
-  expect_null(frame$source)
+  expect_null(frame$rows$source)
   expect_identical(nobs(frame), 600)
   shards <- list(data[1:350, ], data[351:700, ])
   expect_error(run(shards, z ~ rank(x)), "depends on other rows")

@@ -63,7 +63,7 @@ shard_fit <- function(
 
 expect_same_fit <- function(a, b) {
   expect_identical(unclass(a$draws), unclass(b$draws))
-  expect_identical(a$remote$found, b$remote$found)
+  expect_identical(a$passed$found, b$passed$found)
   expect_identical(coef(a), coef(b))
 }
 
@@ -71,12 +71,12 @@ test_that("shards are the rows of one data frame", {
   local_pilot()
   whole <- shard_fit(as_source(shard_rows))
   parts <- shard_fit(in_shards())
-  expect_false(is.null(whole$remote))
-  expect_identical(parts$remote$found$facts$shards, c(6999, 13000, 0, 9999))
+  expect_false(is.null(whole$passed))
+  expect_identical(parts$rows$facts$shards, c(6999, 13000, 0, 9999))
   expect_identical(parts$n_missing, whole$n_missing)
   expect_equal(
-    parts$remote$found$theta,
-    whole$remote$found$theta,
+    parts$passed$found$theta,
+    whole$passed$found$theta,
     tolerance = 1e-8
   )
   # chains that used other rows would not be near each other
@@ -94,12 +94,12 @@ test_that("rows are drawn by their numbers among all", {
     shard_fit(data, count ~ x + z, "poisson", weights = quote(w))
   }
   fits <- lapply(list(as_source(shard_rows), in_shards()), fit_of)
-  found <- fits[[1]]$remote$found
+  found <- fits[[1]]$passed$found
   draw <- list(radius = 9, phi_bar = 50, rate = 1000 / found$psi, scale = 1,
     seed = 1, pass = 1, first = 0)
   drawn <- lapply(fits, function(fit) {
-    found$facts <- fit$remote$found$facts # where a shard begins
-    take_rows_ahead(kept_rows(fit), found, draw, list(refresh = 0, cores = 1))
+    found$facts <- fit$rows$facts # where a shard begins
+    take_rows_ahead(fit$rows, found, draw, list(refresh = 0, cores = 1))
   })
   whole <- drawn[[1]]
   parts <- drawn[[2]]
@@ -130,7 +130,7 @@ test_that("workers find what is found here", {
   expect_identical(sort(unique(readLines(path))), c("1 ", "2 ", "4 "))
   more <- shard_fit(streams, by_sums, "gaussian", weights = quote(w))
   expect_same_fit(more, sums)
-  expect_identical(more$remote$products, sums$remote$products)
+  expect_identical(more$rows$products, sums$rows$products)
   # and a run that goes on passes over them again
   expect_identical(
     unclass(sg_resume(alone, iter = 100, refresh = 0)$draws),
@@ -158,10 +158,10 @@ test_that("sums of a Gaussian response are those of one data frame", {
   of <- function(data) shard_fit(data, formula, "gaussian", quote(w))
   whole <- of(as_source(shard_rows))
   parts <- of(in_shards())
-  expect_false(is.null(whole$remote$products))
+  expect_false(is.null(whole$rows$products))
   expect_equal(
-    parts$remote$products,
-    whole$remote$products,
+    parts$rows$products,
+    whole$rows$products,
     tolerance = 1e-10
   )
   expect_equal(unclass(parts$draws), unclass(whole$draws), tolerance = 1e-8)

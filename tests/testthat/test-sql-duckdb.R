@@ -26,8 +26,11 @@ test_that("whole numbers and decimals of DuckDB are summed as doubles", {
     sql
   })
   table <- dplyr::tbl(describing, "rows")
-  rows_of <- function(formula, family, ...) {
-    rows_of_call(tall_glm(formula, table, family, ..., refresh = 0))
+  rows_of <- function(...) {
+    call <- sys.call()
+    call[[1]] <- quote(tall_glm)
+    call$data <- quote(table)
+    rows_of_call(call)
   }
   control <- list(refresh = 0, cores = 1)
   own <- rows_of(y ~ x * factor(on) + k, binomial(), weights = s)

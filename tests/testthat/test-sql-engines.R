@@ -85,7 +85,7 @@ for (engine in sql_engines) {
     local_short_look(500)
     rows <- table_rows(6000)
     seen <- rows_of_call(
-      tall_glm(y ~ x, table_of(con, rows), binomial(), refresh = 0)
+      quote(tall_glm(y ~ x, table_of(con, rows), binomial()))
     )
     own <- sql_design_rows(seen$in_sql, source_tables(seen$source)[[1]],
       below = 0.5)
@@ -105,7 +105,7 @@ for (engine in sql_engines) {
     local_short_look(500)
     rows <- table_rows(6000)
     seen <- rows_of_call(
-      tall_glm(y ~ x, table_of(con, rows), binomial(), refresh = 0)
+      quote(tall_glm(y ~ x, table_of(con, rows), binomial()))
     )
     found <- list(theta = c(-2, 0.8), chol = diag(2) * 30)
     draw <- list(radius = 9, phi_bar = 1, rate = 1, scale = 1, seed = 1,

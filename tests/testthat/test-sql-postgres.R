@@ -67,7 +67,7 @@ test_that("a table that may not be read is told", {
   DBI::dbExecute(con, "RESET ROLE")
 })
 
-test_that("Ctrl-C ends the transaction, amid passes and before chains run", {
+test_that("Ctrl-C ends the transaction, amid passes and after the last", {
   skip_on_os("windows")
   con <- local_postgres()
   local_short_look(500)
@@ -77,20 +77,27 @@ test_that("Ctrl-C ends the transaction, amid passes and before chains run", {
     # where R looks whether somebody did
     wait_until(function() FALSE, 5)
   }
-  pressing <- watched(con, function(sql) {
-    if (is_pass_query(sql)) press()
-    sql
-  })
-  amid <- dplyr::tbl(pressing, "rows")
-  for (place in c("passes", "chains")) {
-    if (place == "chains") {
-      amid <- table
-      real <- plan_of_drawn
-      local_fault("plan_of_drawn", function(...) {
-        press()
-        real(...)
-      })
-    }
+  has_drawn <- FALSE
+  pressing <- list(
+    amid = watched(con, function(sql) {
+      if (is_pass_query(sql)) press()
+      sql
+    }),
+    # the rows that the last pass drew are there
+    after = watched(
+      con,
+      function(sql) {
+        has_drawn <<- is_draw_query(sql)
+        sql
+      },
+      function(rows) {
+        if (has_drawn) press()
+        rows
+      }
+    )
+  )
+  for (place in pressing) {
+    amid <- dplyr::tbl(place, "rows")
     seen <- tryCatch(
       {
         tall_glm(y ~ x + word, amid, binomial(), refresh = 0, seed = 1)
