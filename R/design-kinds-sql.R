@@ -67,8 +67,7 @@ found_of_kinds <- function(s, kinds, n) {
     return(list(is_whole = TRUE))
   }
   of_levels <- Filter(function(v) v$kind == "levels", s$variables)
-  columns <- vapply(of_levels, function(v) all.vars(v$expression), "")
-  at <- match(columns, s$columns)
+  at <- match(level_columns(s), s$columns)
   levels <- vapply(kinds[at], function(x) length(unique(x)), 1L)
   names(of_levels) <- vapply(of_levels, `[[`, "", "name")
   if (max(0L, levels) > setting("look")$levels) {
@@ -91,7 +90,8 @@ found_of_kinds <- function(s, kinds, n) {
 }
 
 # Are all terms columns as they are, and each row a likelihood's by its weight?
-has_kinds <- function(s, request) {
+# is_needed: or else does that not matter?
+has_kinds <- function(s, request, is_needed = TRUE) {
   is_column <- function(expression) {
     if (rlang::is_call(expression, c("factor", "as.factor"), n = 1)) {
       expression <- expression[[2]]
@@ -101,7 +101,8 @@ has_kinds <- function(s, request) {
   response <- request$response
   sides <- if (is.null(s$trials)) list(response) else as.list(response)[-1]
   every <- c(request$covariates, sides, request$offsets, request$weights)
-  !find_response(s$family)$is_quadratic && is.null(request$subset) &&
+  is_weighed <- !find_response(s$family)$is_quadratic || !is_needed
+  is_weighed && is.null(request$subset) &&
     all(vapply(Filter(Negate(is.null), every), is_column, TRUE))
 }
 

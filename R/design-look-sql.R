@@ -30,6 +30,12 @@ look_sql <- function(tables, request, refresh) {
     if (!is.null(lacks)) {
       no_sql(lacks)
     }
+  }
+  sums <- look_sums(tables, s, request, head)
+  if (!is.null(sums)) {
+    return(sums)
+  }
+  for (table in tables) {
     check_types(s, table)
     check_terms_run(s, table)
   }
