@@ -132,6 +132,7 @@ grouped <- function(where, con) {
 }
 
 in_database <- function(where, con) {
+  force(con) # it may load the driver
   on.exit(DBI::dbDisconnect(con))
   DBI::dbWriteTable(con, "flights", flights)
   if (inherits(con, "PqConnection")) {
