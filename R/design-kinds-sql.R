@@ -1,26 +1,17 @@
 # The look of a table whose rows are of few kinds: of columns that are text or
 # whole numbers of a small range, as they are, one GROUP BY has every kind and
-# how many rows are of it. No pilot is drawn, and no pass follows.
+# how many rows are of it. No pilot is drawn, and no pass follows. That kinds
+# are few is known before, from the count of rows by levels, which has the
+# ranges of the numbers as well.
 
 kind_settings <- list(
-  most_numbers = 4096,   # combinations of whole numbers that there can be
+  most_numbers = 4096,   # combinations of whole numbers that levels can have
   most = 2^20            # kinds
 )
 
-# What look_sql() finds, with `is_every`; NULL: kinds may be many.
+# What look_sql() finds, with `is_every`. Kinds are few: see has_few_kinds().
 look_kinds <- function(tables, s, request) {
-  if (!has_kinds(s, request)) {
-    return(NULL)
-  }
-  ranges <- lapply(tables, ranges_of, s)
-  if (any(vapply(ranges, is.null, TRUE)) ||
-    combined_ranges(do.call(rbind, ranges)) > kind_settings$most_numbers) {
-    return(NULL)
-  }
-  found <- run_on_tables(tables, lapply(tables, kinds_query, s))
-  if (max(vapply(found, nrow, 1L)) > kind_settings$most) {
-    return(NULL)
-  }
+  found <- run_on_tables(tables, lapply(tables, kinds_query, s, request))
   found <- bind_frames(found)
   n <- as.double(found$n)
   kinds <- stats::setNames(
@@ -67,8 +58,7 @@ found_of_kinds <- function(s, kinds, n) {
     return(list(is_whole = TRUE))
   }
   of_levels <- Filter(function(v) v$kind == "levels", s$variables)
-  columns <- vapply(of_levels, function(v) all.vars(v$expression), "")
-  at <- match(columns, s$columns)
+  at <- match(level_columns(s), s$columns)
   levels <- vapply(kinds[at], function(x) length(unique(x)), 1L)
   names(of_levels) <- vapply(of_levels, `[[`, "", "name")
   if (max(0L, levels) > setting("look")$levels) {
@@ -91,7 +81,8 @@ found_of_kinds <- function(s, kinds, n) {
 }
 
 # Are all terms columns as they are, and each row a likelihood's by its weight?
-has_kinds <- function(s, request) {
+# is_needed: or else does that not matter?
+has_kinds <- function(s, request, is_needed = TRUE) {
   is_column <- function(expression) {
     if (rlang::is_call(expression, c("factor", "as.factor"), n = 1)) {
       expression <- expression[[2]]
@@ -101,79 +92,90 @@ has_kinds <- function(s, request) {
   response <- request$response
   sides <- if (is.null(s$trials)) list(response) else as.list(response)[-1]
   every <- c(request$covariates, sides, request$offsets, request$weights)
-  !find_response(s$family)$is_quadratic && is.null(request$subset) &&
+  is_weighed <- !find_response(s$family)$is_quadratic || !is_needed
+  is_weighed && is.null(request$subset) &&
     all(vapply(Filter(Negate(is.null), every), is_column, TRUE))
 }
 
-# NULL: the engine lacks what they take.
-ranges_of <- function(table, s) {
-  con <- table_connection(table)
-  tryCatch(
-    in_savepoint(con, run_sql(con, ranges_query(table, s))),
-    tall_error_source = function(e) NULL
+# Of the columns of numbers that no factor takes, which look_sql() counts rows
+# with: SQL of how far each is from a whole number, by the names "off k", where
+# it is the k-th column c<k>; and of aggregates of these.
+range_names <- function(s) {
+  at <- match(setdiff(s$numbers, level_columns(s)), s$columns)
+  list(
+    own = sprintf("c%d", at),
+    off = sprintf("off%d", at),
+    low = sprintf("low%d", at),
+    high = sprintf("high%d", at)
   )
 }
 
-# Of the columns of numbers that no factor takes: the least, the largest, and
-# how far any is from a whole number.
-ranges_query <- function(table, s) {
-  con <- table_connection(table)
-  double <- sql_engine(con)$double
-  of_levels <- Filter(function(v) v$kind == "levels", s$variables)
-  of_levels <- unlist(lapply(of_levels, function(v) all.vars(v$expression)))
-  at <- match(setdiff(s$numbers, of_levels), s$columns)
-  own <- quote_names(con, s$columns[at])
-  columns <- paste0("CAST(", own, " AS ", double, ")")
-  names(columns) <- sprintf("c%d", at)
-  inner <- sql_select(con, columns, table_query(table))
-  quoted <- quote_names(con, names(columns))
-  off <- vapply(lapply(names(columns), as.name), function(c) {
+off_columns <- function(s, con) {
+  names <- range_names(s)
+  quoted <- quote_names(con, names$own)
+  off <- vapply(lapply(names$own, as.name), function(c) {
     sql_translate(bquote(abs(.(c) - as.integer(.(c)))), con)
   }, "")
   of <- sql_number(c(0, 1, 1e6), con)
   off <- paste0(
-    "CASE WHEN ABS(", quoted, ") < ", of[[3]], " THEN ", off,
+    rep("CASE WHEN ABS(", length(off)), quoted, ") < ", of[[3]], " THEN ", off,
     " WHEN ", quoted, " IS NULL THEN ", of[[1]], " ELSE ", of[[2]], " END"
   )
-  k <- seq_along(at)
-  aggregates <- stats::setNames(
-    c(
-      paste0("MIN(", quoted, ")"),
-      paste0("MAX(", quoted, ")"),
-      paste0("MAX(", off, ")")
-    ),
-    c(sprintf("low%d", k), sprintf("high%d", k), sprintf("off%d", k))
-  )
-  if (length(at) == 0) {
-    aggregates <- c(n = "COUNT(*)")
-  }
-  sql_select(con, aggregates, inner)
+  stats::setNames(as.list(off), names$off)
 }
 
-# Inf: some numbers are not whole. A missing value is one more.
-combined_ranges <- function(found) {
+range_aggregates <- function(s, con) {
+  names <- range_names(s)
+  of <- function(what, columns) {
+    sprintf("%s(%s)", what, quote_names(con, columns))
+  }
+  stats::setNames(
+    as.list(c(of("MIN", names$own), of("MAX", names$own), of("MAX", names$off))),
+    c(names$low, names$high, names$off)
+  )
+}
+
+# No more kinds than whole numbers between the ends in every group of levels. A
+# missing value is one more.
+has_few_kinds <- function(counts) {
   of <- function(what) {
-    as.matrix(found[startsWith(names(found), what)])
+    as.matrix(counts[startsWith(names(counts), what)])
   }
   off <- of("off")
   if (any(!is.na(off) & off > 0)) {
-    return(Inf)
+    return(FALSE)
   }
-  low <- suppressWarnings(apply(of("low"), 2, min, na.rm = TRUE))
-  high <- suppressWarnings(apply(of("high"), 2, max, na.rm = TRUE))
-  prod(ifelse(is.finite(low), high - low + 2, 1))
+  width <- of("high") - of("low")
+  width[is.na(width)] <- -1
+  each <- apply(width + 1 + (counts$missing > 0), 1, prod)
+  max(each) <= kind_settings$most_numbers && sum(each) <= kind_settings$most
 }
 
-# Columns of each kind, and n.
-kinds_query <- function(table, s) {
+# Columns of each kind of rows that may count, and n.
+kinds_query <- function(table, s, request) {
   con <- table_connection(table)
   own <- sprintf("c%d", seq_along(s$columns))
   columns <- stats::setNames(quote_names(con, s$columns), own)
   sql <- sql_select(con, columns, table_query(table))
-  sql <- sql_select(con, list(n = "COUNT(*)"), sql, keep = own)
-  group <- paste(quote_names(con, own), collapse = ", ")
-  sql_append(
-    sql,
-    paste0("GROUP BY ", group, "\nLIMIT ", kind_settings$most + 1)
+  names(own) <- s$columns
+  sql <- sql_select(con, list(n = "COUNT(*)"), sql,
+    keep = unname(own),
+    where = weightless_sql(request, own, con)
   )
+  group <- paste(quote_names(con, own), collapse = ", ")
+  sql_append(sql, paste("GROUP BY", group))
+}
+
+# Leaves out rows of weight 0, or of no trials, which the ranges do not know.
+# own: names of the columns.
+weightless_sql <- function(request, own, con) {
+  quoted <- function(e) quote_names(con, own[[as.character(e)]])
+  y <- request$response
+  sums <- c(
+    if (!is.null(request$weights)) quoted(request$weights),
+    if (is.call(y)) paste(quoted(y[[2]]), "+", quoted(y[[3]]))
+  )
+  if (length(sums) > 0) {
+    paste0("(", sums, ") IS NULL OR (", sums, ") <> 0")
+  }
 }

@@ -222,7 +222,12 @@ print_time <- function(fit) {
     },
     "; ",
     format(fit$passes, digits = 3),
-    if (fit$n_data > 0) " passes over the data" else " gradients",
+    " ",
+    paste0(
+      if (fit$n_data > 0) "pass" else "gradient",
+      if (fit$passes != 1) if (fit$n_data > 0) "es" else "s"
+    ),
+    if (fit$n_data > 0) " over the data",
     "; seed ",
     format(fit$seed, scientific = FALSE),
     ".\n",

@@ -58,6 +58,11 @@ product_sums <- function(model, cores) {
   )
 }
 
+# The look may have them.
+passes_of_products <- function(model) {
+  if (is_summed(model$remote$rows)) 0 else 1
+}
+
 # Numbers that are fine each by itself may have sums that are not.
 check_sums <- function(found, model) {
   p <- model$n_coef
@@ -187,7 +192,7 @@ sums_parts <- function(model, cores) {
     square = square,
     basis = basis,
     fit = fit,
-    passes = 1 + fit$passes
+    passes = passes_of_products(model) + fit$passes
   )
 }
 

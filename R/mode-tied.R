@@ -3,6 +3,10 @@
 # The rows, tied where the pilot says that they are to be: by a pass, unless the
 # pilot has every kind of row.
 settle_ties <- function(rows, pilot, control) {
+  if (!is.null(pilot$within) && !is.null(rows$in_sql)) {
+    of <- list(x = pilot$x, y = pilot$y, count = pilot$stands)
+    return(rows_summed(rows, c(of, list(within = pilot$within))))
+  }
   if (!pilot$is_alike) {
     return(rows)
   }
@@ -152,6 +156,30 @@ facts_of_ties <- function(tied, rows) {
     )
   }
   facts_of(total)
+}
+
+# ---- sums that the look has --------------------------------------------------
+
+# Of kinds of rows, of which squares of the response within are known. Where
+# residuals are looked at, their sums have lost too many digits: a pass does.
+#' @export
+products_of.tall_rows_summed <- function(rows, control) {
+  of <- rows$summed
+  n <- sum(of$count)
+  z <- cbind(of$x, of$y)
+  mean <- unname(colSums(of$count * z) / n)
+  away <- z - rep(mean, each = nrow(z))
+  sums <- unname(crossprod(away, of$count * away))
+  d <- ncol(z)
+  sums[d, d] <- sums[d, d] + sum(of$within)
+  facts <- facts_of(list(n = n, mean = mean, square = diag(sums)))
+  list(
+    mean = mean,
+    sums = sums,
+    weight = n,
+    facts = facts,
+    n_missing = rows$in_sql$n_missing
+  )
 }
 
 # ---- sums over rows that are tied --------------------------------------------

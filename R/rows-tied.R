@@ -23,6 +23,18 @@ is_tied <- function(rows) {
   inherits(rows, "tall_rows_tied")
 }
 
+# Of a look that has the sums of a Gaussian response: `summed`, list(x, y, count,
+# within), its means, the rows of each kind and their squares about the mean.
+rows_summed <- function(rows, summed) {
+  fields <- unclass(rows)
+  fields$summed <- summed
+  tall_rows("summed", fields)
+}
+
+is_summed <- function(rows) {
+  inherits(rows, "tall_rows_summed")
+}
+
 #' @export
 whole_rows.tall_rows_tied <- function(rows) {
   rows_drawn(rows, rows$tied, rows$facts)
@@ -32,11 +44,11 @@ whole_rows.tall_rows_tied <- function(rows) {
 # again, where it goes on.
 kept_of_rows <- function(rows) {
   rows <- without_source(rows)
-  if (!is_tied(rows)) {
+  if (!is_tied(rows) && !is_summed(rows)) {
     return(rows)
   }
   fields <- unclass(rows)
-  fields[c("tied", "facts", "n_missing")] <- NULL
+  fields[c("tied", "facts", "n_missing", "summed")] <- NULL
   rows_passes(fields, fields$in_sql)
 }
 
@@ -133,5 +145,9 @@ rows_of_pilot <- function(reading) {
   out$is_alike <- !is.null(tied)
   out$is_every <- isTRUE(reading$look$is_every)
   out$stands <- if (is.null(tied)) stands else tied$count
+  within <- reading$look$within
+  if (length(within) == nrow(out$x)) {
+    out["within"] <- list(within)
+  }
   out
 }

@@ -6,6 +6,7 @@
 #   tall_rows_passes    a source that is read block by block, never all of it
 #   tall_rows_database  the same, where the database computes the sums
 #   tall_rows_store     the same, whose design lies in a file
+#   tall_rows_summed    the same, whose sums the look has
 #   tall_rows_tied      the same, of which alike ones count as one, in memory
 #
 # What can be asked of them are the generics below. Of members that are passed
@@ -25,8 +26,11 @@ tall_rows <- function(member, fields) {
     stop("Rows of \"", member, "\" lack ", absent[[1]], ".")
   }
   # of a database or a store what is not computed there is passed over
-  is_passed <- member %in% c("database", "store")
-  member <- c(member, if (is_passed) "passes")
+  member <- c(
+    member,
+    if (member == "summed") "database",
+    if (member %in% c("database", "store", "summed")) "passes"
+  )
   structure(fields, class = c(paste0("tall_rows_", member), "tall_rows"))
 }
 
@@ -37,6 +41,7 @@ rows_fields <- list(
   passes = "request",
   database = "request",
   store = c("request", "design", "x"),
+  summed = c("request", "design", "in_sql", "summed"),
   tied = c("request", "design", "tied", "facts")
 )
 

@@ -20,6 +20,17 @@ for (name in c("helper-targets.R", "helper-postgres.R")) {
 arguments <- as.numeric(commandArgs(TRUE))
 rounds <- c(arguments, 3)[[1]]
 n_gaussian <- c(arguments[-1], 2.9e6)[[1]]
+stopifnot(rounds >= 1, n_gaussian > 1e5)
+
+# A part that fails is said, and the others go on.
+part <- function(what, code) {
+  began <- proc.time()[["elapsed"]]
+  tryCatch(code, error = function(e) {
+    say("*", what, "* could not be had: ", conditionMessage(e), "\n")
+  })
+  took <- round(proc.time()[["elapsed"]] - began)
+  message(what, ": ", took, " s")
+}
 
 bench_start("ordinary", "Ordinary tables")
 
@@ -84,6 +95,7 @@ quiet <- function(...) tall_glm(..., seed = 1, refresh = 0)
 # ---- databases ---------------------------------------------------------------
 
 lines <- list()
+gaussian_lines <- list()
 compare <- function(where, con, what, formula) {
   table <- tbl(con, "flights")
   took <- in_turns(list(
@@ -96,8 +108,7 @@ compare <- function(where, con, what, formula) {
     ratio = times(took[[1]] / took[[2]]), asked = "at most 1.5 x"
   )
 }
-gaussian_line <- NULL
-grouped <- function(con) {
+grouped <- function(where, con) {
   n <- nrow(flights)
   more <- flights[rep(seq_len(n), length.out = n_gaussian), c("arr_delay", "carrier")]
   row.names(more) <- NULL
@@ -113,35 +124,39 @@ grouped <- function(con) {
     function() quiet(arr_delay ~ carrier, tbl(con, "many"), gaussian()),
     function() DBI::dbGetQuery(con, sql)
   ), con)
-  data.frame(
-    table = class(con)[[1]], rows = format(n_gaussian, big.mark = ","),
+  gaussian_lines[[length(gaussian_lines) + 1]] <<- data.frame(
+    table = where, rows = format(n_gaussian, big.mark = ","),
     call = fixed(took[[1]]), "GROUP BY" = fixed(took[[2]]),
     ratio = times(took[[1]] / took[[2]]), asked = "at most 3 x", check.names = FALSE
   )
 }
 
-server <- servers$start_postgres()
-try({
-  con <- connect(server)
+in_database <- function(where, con) {
+  force(con) # it may load the driver
+  on.exit(DBI::dbDisconnect(con))
   DBI::dbWriteTable(con, "flights", flights)
-  DBI::dbExecute(con, "VACUUM ANALYZE flights")
-  compare("PostgreSQL", con, "factors and hours", asked)
-  compare("PostgreSQL", con, "minutes and miles", free)
-  gaussian_line <- grouped(con)
-  DBI::dbDisconnect(con)
-})
-server$stop()
-con <- DBI::dbConnect(RSQLite::SQLite(), tempfile(fileext = ".sqlite"))
-DBI::dbWriteTable(con, "flights", flights)
-compare("SQLite", con, "factors and hours", asked)
-compare("SQLite", con, "minutes and miles", free)
-gaussian_line <- rbind(gaussian_line, grouped(con))
-DBI::dbDisconnect(con)
+  if (inherits(con, "PqConnection")) {
+    DBI::dbExecute(con, "VACUUM ANALYZE flights")
+  }
+  part(paste(where, "grouped"), grouped(where, con))
+  part(paste(where, "alike"), compare(where, con, "factors and hours", asked))
+  part(paste(where, "unlike"), compare(where, con, "minutes and miles", free))
+}
+file <- tempfile(fileext = ".sqlite")
+part("SQLite", in_database("SQLite", DBI::dbConnect(RSQLite::SQLite(), file)))
+unlink(file)
+server <- servers$start_postgres()
+if (is.null(server)) {
+  say("There is no PostgreSQL on this machine.\n")
+} else {
+  part("PostgreSQL", in_database("PostgreSQL", connect(server)))
+  server$stop()
+}
 say("A table in a database, over streaming the same table to R. *minutes and miles*: `",
   deparse1(free[[3]]), "`, whose rows are all different.\n")
-say_table(do.call(rbind, lines))
+if (length(lines) > 0) say_table(do.call(rbind, lines))
 say("A Gaussian response, `arr_delay ~ carrier`, over the query that has its sums:\n")
-say_table(gaussian_line)
+if (length(gaussian_lines) > 0) say_table(do.call(rbind, gaussian_lines))
 
 # ---- in memory ---------------------------------------------------------------
 
@@ -155,12 +170,14 @@ if (requireNamespace("fixest", quietly = TRUE)) {
     fixest::feglm(late ~ hour | carrier + origin + month, flights, family = binomial())
   }
 }
-took <- in_turns(calls)
-say("The data frame, one thread:\n")
-say_table(data.frame(
-  call = names(calls), seconds = fixed(took), ratio = times(took[[1]] / took),
-  asked = ifelse(grepl("feglm", names(calls)), "at most 3 x", "")
-))
+part("data frame", {
+  took <- in_turns(calls)
+  say("The data frame, one thread:\n")
+  say_table(data.frame(
+    call = names(calls), seconds = fixed(took), ratio = times(took[[1]] / took),
+    asked = ifelse(grepl("feglm", names(calls)), "at most 3 x", "")
+  ))
+})
 
 set.seed(1)
 n <- 1e6
@@ -171,12 +188,14 @@ calls <- list(
   "tall_glm()" = function() quiet(y ~ ., wide, binomial()),
   "glm()" = function() stats::glm(y ~ ., binomial(), wide)
 )
-took <- in_turns(calls)
-say("1,000,000 rows of 14 columns, six of them numbers that are all different:\n")
-say_table(data.frame(
-  call = names(calls), seconds = fixed(took), ratio = times(took[[1]] / took),
-  asked = c("", "below 1 x")
-))
+part("wide", {
+  took <- in_turns(calls)
+  say("1,000,000 rows of 14 columns, six of them numbers that are all different:\n")
+  say_table(data.frame(
+    call = names(calls), seconds = fixed(took), ratio = times(took[[1]] / took),
+    asked = c("", "below 1 x")
+  ))
+})
 
 # ---- passes ------------------------------------------------------------------
 
