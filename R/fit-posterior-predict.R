@@ -117,11 +117,25 @@ posterior_epred.tall_regression <- function(
 # Of all rows at once.
 predictor_draws <- function(asked, n_draw, scale, cores) {
   names <- predicted_names(asked$fit, scale)
-  asked <- in_memory(asked, n_draw, max(1, length(names)))
-  chosen <- choose_draws(asked$fit, n_draw, resample = TRUE, cores = cores)
-  rows <- asked_rows(asked, chosen)
-  out <- predictor(asked$fit, rows, chosen, scale)
-  dimnames(out) <- draw_names(rows, names)
+  all <- rows_and_draws(asked, n_draw, cores, max(1, length(names)))
+  out <- predictor(all$fit, all$rows, all$draws, scale)
+  dimnames(out) <- draw_names(all$rows, names)
+  out
+}
+
+# All rows in memory, and draws that count the same: list(fit, rows, draws).
+# size: numbers for each row and draw.
+rows_and_draws <- function(asked, n_draw, cores, size = 1) {
+  asked <- in_memory(asked, n_draw, size)
+  fit <- asked$fit
+  draws <- choose_draws(fit, n_draw, resample = TRUE, cores = cores)
+  list(fit = fit, rows = asked_rows(asked, draws), draws = draws)
+}
+
+# Responses of these rows, draws x rows.
+drawn_responses <- function(all, seed) {
+  out <- with_seed(seed, response_draws(all$fit, all$rows, all$draws))
+  dimnames(out) <- draw_names(all$rows)
   out
 }
 
@@ -147,12 +161,8 @@ posterior_predict.tall_regression <- function(
   groups <- group_request(object, re_formula, allow_new_levels, seed)
   asked <- ask_rows(object, newdata, offset, trials, weights, groups, "sizes")
   n_draw <- check_draws(object, draws, ndraws)
-  asked <- in_memory(asked, n_draw)
-  cores <- check_cores(cores)
-  chosen <- choose_draws(object, n_draw, resample = TRUE, cores = cores)
-  rows <- asked_rows(asked, chosen)
-  out <- with_seed(seed, response_draws(object, rows, chosen))
-  dimnames(out) <- draw_names(rows)
+  all <- rows_and_draws(asked, n_draw, check_cores(cores))
+  out <- drawn_responses(all, seed)
   if (has_class_response(object)) {
     attr(out, "levels") <- object$response_levels
   }
@@ -186,14 +196,9 @@ predictive_error.tall_regression <- function(
     needs = "responses"
   )
   n_draw <- check_draws(object, draws, ndraws)
-  asked <- in_memory(asked, n_draw)
-  cores <- check_cores(cores)
-  chosen <- choose_draws(object, n_draw, resample = TRUE, cores = cores)
-  rows <- asked_rows(asked, chosen)
-  yrep <- with_seed(seed, response_draws(object, rows, chosen))
-  out <- rep(rows$count, each = nrow(yrep)) - yrep
-  dimnames(out) <- draw_names(rows)
-  out
+  all <- rows_and_draws(asked, n_draw, check_cores(cores))
+  yrep <- drawn_responses(all, seed)
+  rep(all$rows$count, each = nrow(yrep)) - yrep
 }
 
 #' @rdname posterior-predict

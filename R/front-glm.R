@@ -59,7 +59,8 @@
 #'   `newdata`, [sg_resume()] and others read rows from: the model frame, or the
 #'   source where rows were passed over (how a stream is opened, the paths of
 #'   files; a data frame itself, of which there is no copy before the fit is
-#'   saved)?
+#'   saved)? `fit$rows` has it, and prints what rows they are, where they lie
+#'   and how much memory they take.
 #' @param store (string or `NULL`) The path of a new file for data beyond
 #'   memory: a run that needs all rows at once writes the design there block by
 #'   block, as [tall_store()] does, instead of bringing it to memory. Other runs

@@ -23,30 +23,39 @@ is_tape_number <- function(x) {
     (typeof(x) %in% c("double", "integer", "logical") && !is.object(x))
 }
 
-# Rows as a batch. The data have the observation as their last dimension.
+# Rows as a batch, whose observation is the first dimension.
 take_rows <- function(data, n_data, rows) {
-  take <- function(x) {
-    dim <- dim(x)
-    if (is.null(dim)) {
-      return(x[rows])
-    }
-    k <- length(dim)
-    names <- dimnames(x)
-    dim(x) <- c(length(x) / n_data, n_data)
-    x <- array(x[, rows], c(dim[-k], length(rows)))
-    x <- aperm(x, c(k, seq_len(k - 1)))
-    if (!is.null(names)) {
-      dimnames(x) <- names[c(k, seq_len(k - 1))]
-    }
-    x
-  }
-  if (!is.list(data)) {
-    return(take(data))
-  }
-  as_batch(lapply(unclass(data), take), data, length(rows))
+  over_parts(data, length(rows), function(x) {
+    x <- rows_of_part(x, n_data, rows)
+    k <- length(dim(x))
+    if (k > 0) aperm(x, c(k, seq_len(k - 1))) else x
+  })
 }
 
-# Parts in the form of the data.
+# Rows in the form of the data, whose observation is the last dimension.
+keep_rows <- function(data, n_data, rows) {
+  over_parts(data, length(rows), rows_of_part, n_data, rows)
+}
+
+rows_of_part <- function(x, n_data, rows) {
+  dim <- dim(x)
+  if (is.null(dim)) {
+    return(x[rows])
+  }
+  k <- length(dim)
+  names <- dimnames(x)
+  dim(x) <- c(length(x) / n_data, n_data)
+  array(x[, rows], c(dim[-k], length(rows)), names)
+}
+
+# f() of the data, or of each of their parts, of n rows then, in the same form.
+over_parts <- function(data, n, f, ...) {
+  if (!is.list(data)) {
+    return(f(data, ...))
+  }
+  as_batch(lapply(unclass(data), f, ...), data, n)
+}
+
 as_batch <- function(parts, data, n) {
   attributes(parts) <- NULL
   names(parts) <- names(data)

@@ -105,24 +105,6 @@ equal_rows <- function(parts, n_data, most) {
   group
 }
 
-# Rows of data whose observation is their last dimension, in the same form.
-keep_rows <- function(data, n_data, rows) {
-  keep <- function(x) {
-    dim <- dim(x)
-    if (is.null(dim)) {
-      return(x[rows])
-    }
-    k <- length(dim)
-    names <- dimnames(x)
-    dim(x) <- c(length(x) / n_data, n_data)
-    array(x[, rows], c(dim[-k], length(rows)), names)
-  }
-  if (!is.list(data)) {
-    return(keep(data))
-  }
-  as_batch(lapply(unclass(data), keep), data, length(rows))
-}
-
 # Where the search for a mode starts, and beside it.
 is_same_density <- function(model, merged) {
   start <- model$start

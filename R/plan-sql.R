@@ -30,19 +30,12 @@ take_rows_ahead.tall_rows_database <- function(rows, found, draw, control) {
   parts <- lapply(taken, read_taken,
     rows = rows, found = found, draw = draw)
   check_share(parts, draw$rate * sums[["psi"]])
-  every <- function(name) unlist(lapply(parts, `[[`, name))
-  list(
-    x = do.call(rbind, lapply(parts, `[[`, "x")),
-    y = every("y"),
-    weights = every("weights"),
-    offset = every("offset"),
-    count = every("count"),
-    psi = every("psi"),
+  c(join_drawn(parts), list(
     rate = draw$rate,
     total = sums[["psi"]],
     sums = summed$parts,
     facts = summed$facts
-  )
+  ))
 }
 
 # The uniform number from which on no row of a table can be drawn, so that psi

@@ -27,6 +27,27 @@ logistic_custom <- function(
   )
 }
 
+# A few draws of both models from the same start, and their gradients, are the
+# same. ...: kernel, gradient, subsample, init.
+expect_same_run <- function(model, expected, label, tolerance, ...) {
+  found <- lapply(list(model, expected), function(model) {
+    sg_sample(
+      model,
+      ...,
+      iter = 12,
+      warmup = 4,
+      chains = 2,
+      keep = c("draws", "gradients"),
+      seed = 3,
+      refresh = 0
+    )
+  })
+  for (part in c("draws", "gradients")) {
+    of <- lapply(found, `[[`, part)
+    expect_close(of[[1]], of[[2]], paste(label, part), tolerance)
+  }
+}
+
 logistic_rows <- function(theta, batch) {
   eta <- drop(batch$x %*% theta$beta)
   (batch$y - stats::plogis(eta)) * batch$x

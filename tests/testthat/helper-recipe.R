@@ -13,6 +13,18 @@ recipe_fit <- function(model, ..., iter = 200, chains = 2) {
   sg_sample(model, iter = iter, chains = chains, seed = 1, refresh = 0, ...)
 }
 
+# fit: recipe_fit() of what make() returns. It goes on where it was, also after
+# it was saved, and has the draws of a longer run.
+expect_goes_on <- function(fit, make) {
+  model <- make()
+  longer <- sg_resume(fit, iter = 50, refresh = 0)
+  whole <- recipe_fit(model, iter = 250, warmup = 100)
+  expect_identical(unclass(longer$draws)[, , ], unclass(whole$draws)[, , ])
+  saved <- unserialize(serialize(fit, NULL))
+  again <- sg_resume(saved, iter = 50, model = make(), refresh = 0)
+  expect_same_outcome(again, longer)
+}
+
 # The posterior of the slope by quadrature on a grid of both coefficients.
 grid_posterior <- function(model) {
   mode <- find_mode(model)

@@ -61,26 +61,11 @@ test_that("a run is the run with the exact gradient, to rounding", {
       if (identical(scheme$name, "optimal") && gradient$name != "cv") {
         next
       }
-      run <- function(model) {
-        sg_sample(
-          model,
-          kernel_sgld(0.05),
-          estimator,
-          scheme,
-          iter = 12,
-          warmup = 4,
-          chains = 2,
-          init = at,
-          keep = c("draws", "gradients"),
-          seed = 3,
-          refresh = 0
-        )
-      }
-      expected <- run(exact)
-      fit <- run(model)
       label <- paste(gradient$name, scheme$name)
-      expect_close(fit$draws, expected$draws, label, tolerance = 1e-10)
-      expect_close(fit$gradients, expected$gradients, label, tolerance = 1e-10)
+      expect_same_run(
+        model, exact, label, 1e-10,
+        kernel_sgld(0.05), estimator, scheme, init = at
+      )
     }
   }
 })

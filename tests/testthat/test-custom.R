@@ -8,28 +8,14 @@ test_that("draws are those of the same model in C, whatever runs", {
       if (!kernel_takes(kernel, gradient) || isTRUE(kernel$draws_rows)) {
         next
       }
-      run <- function(model) {
-        sg_sample(
-          model,
-          kernel$make(0.05),
-          gradient$make(at),
-          if (gradient$uses_rows) subsample_uniform(6),
-          iter = 12,
-          warmup = 4,
-          chains = 2,
-          init = at,
-          keep = c("draws", "gradients"),
-          seed = 3,
-          refresh = 0
-        )
-      }
-      expected <- run(built_in)
-      fit <- run(own)
+      scheme <- if (gradient$uses_rows) subsample_uniform(6)
       label <- paste(kernel$name, kernel$variant, gradient$name)
       # Hessians of rows are differences of gradients there
       tolerance <- if (gradient$name == "cv2") 1e-5 else 1e-8
-      expect_close(fit$draws, expected$draws, label, tolerance)
-      expect_close(fit$gradients, expected$gradients, label, tolerance)
+      expect_same_run(
+        own, built_in, label, tolerance,
+        kernel$make(0.05), gradient$make(at), scheme, init = at
+      )
     }
   }
 })

@@ -69,16 +69,7 @@ test_that("a run depends on seed and model alone, and goes on where it was", {
     sg_sample(model, iter = 20, seed = 2, refresh = 0)$recipe,
     sg_sample(model, iter = 20, seed = 3, refresh = 0)$recipe
   )
-  longer <- sg_resume(fit, iter = 50, refresh = 0)
-  whole <- recipe_fit(model, iter = 250, warmup = 100)
-  expect_identical(unclass(longer$draws)[, , ], unclass(whole$draws)[, , ])
-  again <- sg_resume(
-    unserialize(serialize(fit, NULL)),
-    iter = 50,
-    model = tall_model(3000),
-    refresh = 0
-  )
-  expect_same_outcome(again, longer)
+  expect_goes_on(fit, function() tall_model(3000))
 })
 
 test_that("priors with bounds and kinks, and Gibbs posteriors, are exact", {

@@ -80,17 +80,7 @@ test_that("steps are halved where a variance would be off", {
 
 test_that("a run by order 2 goes on where it was", {
   local_way("order")
-  model <- tall_model(4000)
-  fit <- recipe_fit(model)
+  fit <- recipe_fit(tall_model(4000))
   expect_identical(fit$gradient$args$order, 2)
-  longer <- sg_resume(fit, iter = 50, refresh = 0)
-  whole <- recipe_fit(model, iter = 250, warmup = 100)
-  expect_identical(unclass(longer$draws)[, , ], unclass(whole$draws)[, , ])
-  again <- sg_resume(
-    unserialize(serialize(fit, NULL)),
-    iter = 50,
-    model = tall_model(4000),
-    refresh = 0
-  )
-  expect_same_outcome(again, longer)
+  expect_goes_on(fit, function() tall_model(4000))
 })
