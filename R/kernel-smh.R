@@ -151,11 +151,15 @@ check_awkward <- function(awkward) {
 
 #' @export
 compile_spec.tall_kernel_smh <- function(spec, context) {
-  args <- spec$args
-  if (is.null(args$proposal)) {
-    return(member("smh", list(share = args$share)))
+  proposal <- spec$args$proposal
+  model <- context$model
+  n_coef <- context$n_dim - n_hyper(model)
+  if (is.null(proposal) && !has_hyper(model)) {
+    return(member("smh", list(share = spec$args$share)))
   }
-  member("smh", compile_proposal(args$proposal, context$n_dim))
+  proposal <- proposal %||% hyper_proposal(spec$args$share)
+  check_proposal_model(proposal, model)
+  member("smh", compile_proposal(proposal, n_coef))
 }
 
 # What the estimator has to know of a kernel's surrogate: which rows, from 0,
@@ -166,20 +170,25 @@ surrogate_params <- function(kernel, moves, n_data, n_dim) {
     return(NULL)
   }
   rows <- kernel$args$awkward
-  if (is.null(rows) && is.null(kernel$args$proposal)) {
+  if (is.null(rows) && is.null(kernel$args$proposal) && is.null(moves)) {
     return(NULL)
   }
   if (length(rows) > 0 && max(rows) > n_data) {
-    abort_expected(
-      max(rows),
-      paste("row numbers up to", format_count(n_data)),
-      arg = "awkward"
-    )
+    abort_awkward_rows(rows, n_data)
   }
-  if (is.null(moves) && !is.null(kernel$args$proposal)) {
-    moves <- list(lines = proposal_lines(kernel$args$proposal, n_dim))
+  if (is.null(moves$lines) && is.null(moves$free) &&
+    !is.null(kernel$args$proposal)) {
+    moves$lines <- proposal_lines(kernel$args$proposal, n_dim)
   }
   c(list(awkward = if (length(rows) > 0) rows - 1, whole_prior = 1), moves)
+}
+
+abort_awkward_rows <- function(rows, n_data) {
+  abort_expected(
+    max(rows),
+    paste("row numbers up to", format_count(n_data)),
+    arg = "awkward"
+  )
 }
 
 #' @export

@@ -161,11 +161,15 @@ plan_explicit <- function(model, sampler, control) {
     subsample <- default_subsample(model)
   }
   check_noise(model, kernel, gradient, subsample)
-  new_plan(
+  plan <- new_plan(
     model,
     new_sampler(kernel, gradient, subsample, sampler$schedule),
     mode = if (inherits(gradient$args$at, "tall_mode")) gradient$args$at
   )
+  if (has_hyper(model) && kernel_is_factorised(kernel)) {
+    plan <- with_scales(plan, control)
+  }
+  plan
 }
 
 # What a kernel wants to know of the gradient noise, minibatches must show.
@@ -279,9 +283,7 @@ check_has_remainders <- function(model, name) {
   } else {
     "{.fn kernel_sgld} with {.fn gradient_cv}, or"
   }
-  reason <- if (has_hyper(model)) {
-    "its prior has hyperparameters"
-  } else if (!info$has_predictors) {
+  reason <- if (!info$has_predictors && !has_hyper(model)) {
     "its rows do not act through one linear predictor each"
   } else if (model$traits$n_aux > 0) {
     paste0(

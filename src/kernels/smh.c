@@ -150,13 +150,14 @@ static enum tb_status smh_step(struct tb_chain* p_chain) {
   struct tb_proposal proposal = {.v_theta = v_theta,
                                  .v_gradient =
                                      tb_kernel_array(p_chain, AT_gradient)};
-  enum tb_status status =
-      surrogate_steps(p_chain,
-                      p_estimator->type->surrogate(p_estimator),
-                      v_theta);
+  const struct tb_surrogate* p_surrogate =
+      p_estimator->type->surrogate(p_estimator);
+  const size_t n_seen = tb_surrogate_n_coef(p_surrogate) * sizeof(double);
+  enum tb_status status = surrogate_steps(p_chain, p_surrogate, v_theta);
   if (status == TB_STATUS_ok &&
-      memcmp(v_theta, p_chain->v_theta, p_chain->n_dim * sizeof(double)) == 0) {
-    /* nothing to test */
+      memcmp(v_theta, p_chain->v_theta, n_seen) == 0) {
+    /* nothing to test: no row sees hyperparameters */
+    memcpy(p_chain->v_theta, v_theta, p_chain->n_dim * sizeof(double));
     p_chain->counts.n_propose += 1;
     p_chain->n_batch = 0;
     return TB_STATUS_ok;

@@ -104,7 +104,13 @@ static enum tb_status slot_gibbs(struct tb_run* p_run, struct tb_slot* p_slot) {
   }
   const enum tb_status status =
       p_model->type->gibbs(p_model, &p_chain->work, p_chain->v_theta);
-  return status == TB_STATUS_ok ? slot_gradient_anew(p_run, p_chain) : status;
+  /* a test that looks at neither leaves them as they were where the chain began
+   */
+  const bool is_blind = p_run->kernel.flags & TB_KERNEL_METROPOLIS &&
+                        p_chain->p_target->p_test->look == NULL;
+  return status == TB_STATUS_ok && !is_blind
+             ? slot_gradient_anew(p_run, p_chain)
+             : status;
 }
 
 /* One step of the kernel. A chain that has to wait for rows is put back to
