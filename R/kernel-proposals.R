@@ -265,8 +265,8 @@ check_proposal_model <- function(proposal, model) {
     abort_tall(
       "unsupported",
       c(
-        "{.code proposal_{of_hyper[[1]]}()} moves hyperparameters, which this
-         {.fn {model$label}} has none of.",
+        "{.code proposal_{of_hyper[[1]]}()} moves hyperparameters, of which this
+         {.fn {model$label}} has none.",
         i = "Give it a prior that has some, such as {.fn prior_hs}, or use
              {.fn proposal_independent}."
       ),

@@ -49,6 +49,13 @@
 #' which are as they are, with the prior as it is, and the test looks at the
 #' other rows alone (see [proposals]).
 #'
+#' Under a prior with scales of its own, such as [prior_hs()], these are in the
+#' surrogate, too, and cost no look at the data (see [proposals]; by default
+#' [proposal_scales()], of which a `share` stays near). The reference is then the
+#' mean of the surrogate's own chain: two runs on it, which look at no row but
+#' the awkward ones, find that and the coordinates in which \eqn{\|z\|}{||z||}
+#' is taken.
+#'
 #' Different from the paper: the bounds are those of rows that act through one
 #' linear predictor, which are sharper; \eqn{K_i} holds in a ball about the
 #' reference, of which there are several, and a step uses the smallest that
@@ -73,7 +80,7 @@
 #' @section What it runs with:
 #' [model_glm()] with the responses whose third derivative has a bound: binomial
 #' with all its links, Poisson, and normal ones with a `sigma` that is given;
-#' any prior; a Gibbs posterior (`lambda` of [sg_sample()]). The reference is
+#' any prior, those with hyperparameters included; a Gibbs posterior (`lambda` of [sg_sample()]). The reference is
 #' the mode, or `at` of `gradient_cv(at, order = 2)`, the one estimator that it
 #' takes. It draws its own rows, so that there is no `subsample`, and has no
 #' step size, so that there is no `schedule`.
@@ -152,13 +159,12 @@ check_awkward <- function(awkward) {
 #' @export
 compile_spec.tall_kernel_smh <- function(spec, context) {
   proposal <- spec$args$proposal
-  model <- context$model
+  model <- context$model # NULL where only the kernel is asked for
   n_coef <- context$n_dim - n_hyper(model)
   if (is.null(proposal) && !has_hyper(model)) {
     return(member("smh", list(share = spec$args$share)))
   }
   proposal <- proposal %||% hyper_proposal(spec$args$share)
-  check_proposal_model(proposal, model)
   member("smh", compile_proposal(proposal, n_coef))
 }
 

@@ -85,9 +85,6 @@ with_scales <- function(plan, control) {
   model <- plan$model
   kernel <- plan$kernel
   at <- plan$gradient$args$at
-  if (!is.null(kernel$args$proposal)) {
-    check_proposal_model(kernel$args$proposal, model)
-  }
   mode <- if (inherits(at, "tall_mode")) {
     at
   } else {
@@ -158,7 +155,11 @@ scales_plan <- function(model, mode, found, ledger, kernel = NULL) {
 # Draws of the surrogate, parameters x n_step, after a fifth as many that are
 # thrown away: no test, and no rows but S.
 scales_draws <- function(model, mode, found, n_step, control, ledger) {
-  plan <- scales_plan(model, mode, found, ledger)
+  kernel <- kernel_smh(
+    proposal = hyper_proposal(rounds = 2),
+    awkward = found$awkward
+  )
+  plan <- scales_plan(model, mode, found, ledger, kernel)
   plan$gradient$surrogate$untested <- 1
   pilot <- pilot_control(control, 1)
   pilot$keep <- "draws"
@@ -201,7 +202,7 @@ judge_scales <- function(plan, report, control) {
 
 # Seconds of a step, by count: factors, draws of scales, rows.
 scales_seconds <- function(model, n_coef, rows, rounds = 3) {
-  factor <- 2e-10 * n_coef^3 + 3e-9 * n_coef^2
+  factor <- 5e-11 * n_coef^3 + 3e-9 * n_coef^2
   draws <- 1e-6 * n_hyper(model)
   rounds * (factor + draws) + draws + exact_seconds(n_coef, rows)
 }

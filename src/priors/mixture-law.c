@@ -32,12 +32,30 @@ void tb_mixture_law_scales(const struct tb_mixture_law* p_law,
                            struct tb_mixture_given* p_given) {
   const size_t n_byte = p_law->n_coef * sizeof(double);
   memset(p_given->v_precision, 0, n_byte);
-  memset(p_given->v_location, 0, n_byte);
+  memcpy(p_given->v_location, p_law->v_center, n_byte);
   tb_mixtures_normal(p_law->p_mixtures,
                      v_phi,
                      p_given->v_location,
                      p_given->v_precision,
                      p_given->v_work);
+}
+
+/* v_out := g - H (mu - c), the gradient at mu */
+static void gradient_there(const struct tb_mixture_law* p_law,
+                           struct tb_mixture_given* p_given,
+                           double* v_out) {
+  const size_t n = p_law->n_coef;
+  double* v_away = p_given->v_z;
+  for (size_t j = 0; j < n; ++j) {
+    v_away[j] = p_given->v_location[j] - p_law->v_center[j];
+  }
+  memcpy(v_out, p_law->v_slope, n * sizeof(double));
+  for (size_t i = 0; i < n; ++i) {
+    const double* v_column = p_law->v_bend + i * n;
+    for (size_t j = 0; v_away[i] != 0 && j < n; ++j) {
+      v_out[j] -= v_column[j] * v_away[i];
+    }
+  }
 }
 
 bool tb_mixture_law_set(const struct tb_mixture_law* p_law,
@@ -46,11 +64,10 @@ bool tb_mixture_law_set(const struct tb_mixture_law* p_law,
   const size_t n = p_law->n_coef;
   double *v_upper = p_given->v_upper, *v_mean = p_given->v_mean;
   tb_mixture_law_scales(p_law, v_phi, p_given);
+  gradient_there(p_law, p_given, v_mean);
   memcpy(v_upper, p_law->v_bend, n * n * sizeof(double));
   for (size_t j = 0; j < n; ++j) {
-    const double away = p_law->v_center[j] - p_given->v_location[j];
     v_upper[j * n + j] += p_given->v_precision[j];
-    v_mean[j] = p_law->v_slope[j] - p_given->v_precision[j] * away;
   }
   if (!tb_chol_upper(n, v_upper)) {
     return false;
@@ -59,7 +76,7 @@ bool tb_mixture_law_set(const struct tb_mixture_law* p_law,
   memcpy(p_given->v_z, v_mean, n * sizeof(double)); /* for the marginal */
   tb_upper_solve(n, v_upper, v_mean);
   for (size_t j = 0; j < n; ++j) {
-    v_mean[j] += p_law->v_center[j];
+    v_mean[j] += p_given->v_location[j];
   }
   return isfinite(tb_square_norm(v_mean, n));
 }
@@ -71,11 +88,8 @@ double tb_mixture_law_marginal(const struct tb_mixture_law* p_law,
   double sum = tb_square_norm(p_given->v_z, n);
   for (size_t j = 0; j < n; ++j) {
     const double precision = p_given->v_precision[j];
-    const double away = p_law->v_center[j] - p_given->v_location[j];
     sum -= 2 * log(p_given->v_upper[j * n + j]);
-    if (precision > 0) {
-      sum += log(precision) - precision * away * away;
-    }
+    sum += precision > 0 ? log(precision) : 0;
   }
   return tb_mixtures_log_prior(p_law->p_mixtures, v_phi) + 0.5 * sum;
 }

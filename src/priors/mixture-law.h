@@ -2,17 +2,18 @@
  * is quadratic about c, with gradient g and Hessian -H there, and beta ~ N(mu,
  * 1 / P(phi)) where a mixture covers it,
  *
- *   beta | phi ~ N(m, A^-1),  A = H + P,  m = c + A^-1 [g - P (c - mu)],
+ *   beta | phi ~ N(m, A^-1),  A = H + P,  m = mu + A^-1 r,  r = g - H (mu - c),
  *
- * and with beta integrated out, up to a constant,
+ * mu = c where none covers it, and with beta integrated out, up to a constant,
  *
- *   log p(phi) + (sum log P - log |A| + r^T A^-1 r - (c - mu)^T P (c - mu)) /
- * 2, r = g - P (c - mu).
+ *   log p(phi) + (sum log P - log |A| + r^T A^-1 r) / 2.
+ *
+ * About mu, as r does not depend on phi: nothing cancels where P is large.
  *
  *   symbol  variable     shape  owner
  *   c, g    v_center, v_slope  n_coef          the caller
  *   H       v_bend       n_coef x n_coef       the caller
- *   P, mu   v_precision, v_location  n_coef    given, 0 where none covers
+ *   P, mu   v_precision, v_location  n_coef    given; P is 0 where none covers
  *   R       v_upper      n_coef x n_coef       given: R^T R = A
  */
 #ifndef TB_PRIORS_MIXTURE_LAW_H
@@ -46,7 +47,7 @@ tb_mixture_given_at(const struct tb_mixtures* p_mixtures,
                     size_t n_coef,
                     double* v_scratch);
 
-/* P and mu at phi; SETS all of them, 0 where no mixture covers */
+/* P and mu at phi; SETS all of them */
 void tb_mixture_law_scales(const struct tb_mixture_law* p_law,
                            const double* v_phi,
                            struct tb_mixture_given* p_given);

@@ -54,6 +54,7 @@ static enum tb_status marginal_draw(struct tb_chain* p_chain,
 const struct tb_proposal_type tb_proposal_marginal = {
     .name = "marginal",
     .is_possible = marginal_is_possible,
+    .moves_scales = true,
     .n_array = 1,
     .draw = marginal_draw,
 };

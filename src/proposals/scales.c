@@ -62,6 +62,7 @@ static enum tb_status scales_draw(struct tb_chain* p_chain,
 const struct tb_proposal_type tb_proposal_scales = {
     .name = "scales",
     .is_possible = scales_is_possible,
+    .moves_scales = true,
     .n_array = 2,
     .draw = scales_draw,
 };

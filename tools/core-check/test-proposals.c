@@ -301,8 +301,9 @@ draw_target(const struct target* t, struct tb_rng* p_rng, double* v_theta) {
   grid_at(low, a, b, v_theta);
 }
 
-/* Steps of a chain that starts from pi: the law of both ends is symmetric, and
- * the second is of pi again. Returns how many were accepted. */
+/* Steps of a chain that starts from pi: the law of both ends is symmetric, of
+ * beta alone where phi is drawn after the step, and the second is of pi again.
+ * Returns how many were accepted. */
 static double symmetric_with(struct check* p_check,
                              struct pair* p,
                              const struct target* t,
@@ -315,6 +316,9 @@ static double symmetric_with(struct check* p_check,
   CHECK(p_run != NULL);
   struct tb_chain* p_chain = chain_of(p_run);
   const struct tb_kernel* p_kernel = tb_run_target(p_run)->p_kernel;
+  const double first = p_setting->v_proposal[0];
+  const bool always_moves = p_setting->n_awkward == 0 && first == SCALES;
+  const bool moves_scales = first == SCALES || first == MARGINAL;
   for (int k = 0; k < N_STEP; ++k) {
     double v_theta[2];
     draw_target(t, &rng, v_theta);
@@ -324,10 +328,15 @@ static double symmetric_with(struct check* p_check,
     /* what is refused leaves phi as it was, too */
     const bool stays = p_chain->counts.n_accept == n_accept;
     CHECK(!stays || p_chain->v_theta[0] == v_theta[0]);
-    const size_t from = cell_of(t, v_theta), to = cell_of(t, p_chain->v_theta);
-    v_pair[from][to] += 1;
+    CHECK(!stays || !always_moves || p_chain->v_theta[1] == v_theta[1]);
+    size_t from = cell_of(t, v_theta), to = cell_of(t, p_chain->v_theta);
     v_before[from] += 1;
     v_after[to] += 1;
+    if (!moves_scales) { /* what comes then is one after the other */
+      from = from / N_CELL * N_CELL;
+      to = to / N_CELL * N_CELL;
+    }
+    v_pair[from][to] += 1;
   }
   double chi = 0, n = 0;
   for (size_t a = 0; a < N; ++a) {
