@@ -71,7 +71,8 @@ shrinkage <- function(fit) {
 
 # h_j of the coefficients under the mixture.
 data_information <- function(fit, mixture) {
-  mode <- fit$mode
+  # of a kernel that needed none
+  mode <- fit$mode %||% model_mode(fit_model(fit), fit$control$cores, 0)
   at <- mixture$at
   free <- unname(mode$estimate[mixture$coordinates])
   hessian <- -unname(mode$hessian)

@@ -21,10 +21,16 @@ gradient_order <- function(gradient) {
 order_limits <- list(n_dim = 4000)
 
 # Can the model's gradients be expanded? The reason why not, or NULL.
-check_has_order <- function(model) {
+check_has_order <- function(model, is_factorised = FALSE) {
   info <- model_info(model)
-  reason <- if (model$n_dim > order_limits$n_dim) {
-    "a matrix of its {format_count(model$n_dim)} parameters does not fit"
+  n_coef <- model$n_dim - n_hyper(model)
+  if (has_hyper(model) && !is_factorised) {
+    abort_no_hyper_order(model)
+  }
+  reason <- if (n_coef > order_limits$n_dim) {
+    "a matrix of its {format_count(n_coef)} parameters does not fit"
+  } else if (has_hyper(model)) {
+    NULL # expanded is what its rows see
   } else if (info$random) {
     "its gradients are simulated, and have no derivatives"
   }
@@ -45,8 +51,22 @@ check_has_order <- function(model) {
   }
 }
 
+abort_no_hyper_order <- function(model) {
+  abort_tall(
+    "unsupported",
+    c(
+      "{.code gradient_cv(order = 2)} cannot expand the hyperparameters of
+       {.code prior_{model$mixture$kind}()}.",
+      i = "Use {.fn kernel_smh}, which expands what rows see, or
+           {.code gradient_cv()}."
+    ),
+    argument = "order"
+  )
+}
+
 compile_order <- function(spec, context) {
-  check_has_order(context$model)
+  is_factorised <- kernel_is_factorised(context$kernel)
+  check_has_order(context$model, is_factorised)
   member(
     "cv2",
     c(
@@ -54,13 +74,13 @@ compile_order <- function(spec, context) {
         at = context$to_sampler(context$reference(spec)),
         scale = likelihood_scale(context$model),
         # what exact proposals are tested by, too
-        factorised = if (kernel_is_factorised(context$kernel)) 1
+        factorised = if (is_factorised) 1
       ),
       surrogate_params(
         context$kernel,
         spec$surrogate,
         context$n_data,
-        context$n_dim
+        context$n_dim - n_hyper(context$model)
       ),
       ahead_params(spec$ahead)
     )

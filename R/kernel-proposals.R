@@ -2,7 +2,14 @@
 # src/proposals/registry.c, and the mixture of several.
 
 # Places in src/proposals/registry.c.
-proposal_places <- c(independent = 0, autoregressive = 1, hmc = 2, slice = 3)
+proposal_places <- c(
+  independent = 0,
+  autoregressive = 1,
+  hmc = 2,
+  slice = 3,
+  scales = 4,
+  marginal = 5
+)
 
 #' Proposals of exact steps
 #'
@@ -16,8 +23,12 @@ proposal_places <- c(independent = 0, autoregressive = 1, hmc = 2, slice = 3)
 #'   standard deviations. `NULL`: \eqn{1.2 d^{-1/4}}{1.2 d^(-1/4)}.
 #' @param leaps (whole number or `NULL`) Leaps of a trajectory. `NULL`: as many
 #'   as a quarter of an orbit takes, \eqn{\pi/2}{pi/2} over `step_size`.
-#' @param width (positive number) The width of the first interval about the
-#'   chain, in the units of the coordinate, from which it steps out.
+#' @param width (positive number) `proposal_slice()`: the width of the first
+#'   interval about the chain, in the units of the coordinate, from which it
+#'   steps out. `proposal_marginal()`: the size of a step, in units of the
+#'   logarithms of the scales.
+#' @param rounds (whole number) How often coefficients and hyperparameters are
+#'   drawn in turn for a proposal.
 #' @param coordinates (vector of whole numbers or `NULL`) The numbers of the
 #'   coordinates that are sliced. `NULL`: all.
 #' @param ... (proposals) What the mixture is of, 8 at most.
@@ -50,14 +61,41 @@ proposal_places <- c(independent = 0, autoregressive = 1, hmc = 2, slice = 3)
 #' * `proposal_slice()`: one coordinate, drawn at random, by stepping out and
 #'   shrinking (Neal, 2003); for tails with a wall in them, through which no
 #'   step of a fixed size leads, as that of a level without an event.
+#' * `proposal_scales()`, `proposal_marginal()`: see the next section.
 #' * `proposal_mixture()`: in each step one of several, at random.
 #'
 #' A chain that goes through several proposals one after the other is not
 #' reversible, and its ends could not be accepted by such a test: so there are
 #' mixtures and their powers only.
 #'
+#' @section Hyperparameters:
+#' Under a prior with scales of its own, such as [prior_hs()], the surrogate is
+#' one of coefficients \eqn{\beta}{beta} and hyperparameters
+#' \eqn{\varphi}{phi}, \deqn{\hat\pi(\beta, \varphi) \propto p(\varphi)
+#' p(\beta \mid \varphi) \, e^{-Q(\beta)} \prod_{i \in S} e^{-U_i(\beta)},
+#' }{pi^(beta, phi) prop. p(phi) p(beta | phi) exp(-Q(beta)) prod_(i in S)
+#' exp(-U_i(beta)),} \eqn{Q} the sum of the other rows' expansions: no row sees
+#' \eqn{\varphi}{phi}, which costs no look at the data. The test is one of
+#' \eqn{\beta}{beta} alone; where it refuses, \eqn{\varphi}{phi} goes back,
+#' too. Between proposals \eqn{\varphi}{phi} is also drawn given
+#' \eqn{\beta}{beta}, always accepted.
+#'
+#' * `proposal_scales()`: \eqn{\varphi \mid \beta}{phi | beta} and then
+#'   `rounds` times \eqn{\beta \mid \varphi}{beta | phi} and \eqn{\varphi \mid
+#'   \beta}{phi | beta}, which reads the same backwards and is reversible
+#'   therefore. With \eqn{S} empty, \eqn{\beta \mid \varphi}{beta | phi} is a
+#'   draw from its normal law (one Cholesky factor), of which it keeps the share
+#'   `stay`; else it is accepted by what the awkward rows say.
+#' * `proposal_marginal()`: for few hyperparameters, as of [prior_ridge()]: a
+#'   step of \eqn{\varphi}{phi} of normal length `width` times \eqn{e^{2
+#'   u}}{exp(2 u)}, \eqn{u} standard normal, accepted by its density with
+#'   \eqn{\beta}{beta} integrated out, and \eqn{\beta}{beta} given it.
+#' * All others move \eqn{\beta}{beta} given \eqn{\varphi}{phi}.
+#'
 #' @return A spec of class `tall_proposal` for [kernel_smh()].
-#' @section Conditions: `tall_error_input` if an argument is not as described.
+#' @section Conditions: `tall_error_input` if an argument is not as described;
+#'   `tall_error_unsupported`, when the run starts, for `proposal_scales()` and
+#'   `proposal_marginal()` of a model without hyperparameters.
 #' @references
 #' Liu (2001). *Monte Carlo Strategies in Scientific Computing*, section 9.4.3
 #' (surrogate transitions). Springer.
@@ -131,6 +169,24 @@ proposal_slice <- function(width = 1, coordinates = NULL) {
   new_spec("proposal", "slice", width = width, coordinates = coordinates)
 }
 
+#' @rdname proposals
+#' @export
+proposal_scales <- function(rounds = 3, stay = 0) {
+  stay <- check_number(stay, min = 0, max = 1)
+  if (stay == 1) {
+    abort_expected(stay, "less than 1: at 1 a chain would not move")
+  }
+  rounds <- check_count(rounds, max = 1000)
+  new_spec("proposal", "scales", rounds = rounds, stay = stay)
+}
+
+#' @rdname proposals
+#' @export
+proposal_marginal <- function(width = 1) {
+  width <- check_number(width, positive = TRUE)
+  new_spec("proposal", "marginal", width = width)
+}
+
 most_proposals <- 8
 
 #' @rdname proposals
@@ -201,6 +257,37 @@ proposal_members <- function(proposal) {
   if (is_mixture) proposal$args$members else list(proposal)
 }
 
+# What moves hyperparameters needs some.
+check_proposal_model <- function(proposal, model) {
+  names <- vapply(proposal_members(proposal), `[[`, "", "name")
+  of_hyper <- intersect(names, c("scales", "marginal"))
+  if (length(of_hyper) > 0 && !has_hyper(model)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code proposal_{of_hyper[[1]]}()} moves hyperparameters, of which this
+         {.fn {model$label}} has none.",
+        i = "Give it a prior that has some, such as {.fn prior_hs}, or use
+             {.fn proposal_independent}."
+      ),
+      argument = "proposal"
+    )
+  }
+}
+
+# Where none is given: independent draws, of which a share stays near.
+hyper_proposal <- function(share = 0.1, rounds = 3) {
+  far <- proposal_scales(rounds)
+  near <- proposal_scales(1, 0.9)
+  if (share == 0) {
+    far
+  } else if (share == 1) {
+    near
+  } else {
+    proposal_mixture(far, near, shares = c(1 - share, share))
+  }
+}
+
 # The directions that are sliced, n_dim x their number; NULL: there are none.
 proposal_lines <- function(proposal, n_dim) {
   lines <- list()
@@ -242,6 +329,8 @@ proposal_options <- function(proposal, n_dim) {
     independent = c(0, 0),
     autoregressive = c(args$stay, 0),
     slice = c(args$width, 0),
+    scales = c(args$stay, args$rounds),
+    marginal = c(args$width, 0),
     hmc = {
       step <- args$step_size %||% (1.2 * n_dim^(-1 / 4))
       c(step, args$leaps %||% ceiling(pi / 2 / step))

@@ -49,6 +49,13 @@
 #' which are as they are, with the prior as it is, and the test looks at the
 #' other rows alone (see [proposals]).
 #'
+#' Under a prior with scales of its own, such as [prior_hs()], these are in the
+#' surrogate, too, and cost no look at the data (see [proposals]; by default
+#' [proposal_scales()], of which a `share` stays near). The reference is then the
+#' mean of the surrogate's own chain: two runs on it, which look at no row but
+#' the awkward ones, find that and the coordinates in which \eqn{\|z\|}{||z||}
+#' is taken.
+#'
 #' Different from the paper: the bounds are those of rows that act through one
 #' linear predictor, which are sharper; \eqn{K_i} holds in a ball about the
 #' reference, of which there are several, and a step uses the smallest that
@@ -73,7 +80,7 @@
 #' @section What it runs with:
 #' [model_glm()] with the responses whose third derivative has a bound: binomial
 #' with all its links, Poisson, and normal ones with a `sigma` that is given;
-#' any prior; a Gibbs posterior (`lambda` of [sg_sample()]). The reference is
+#' any prior, those with hyperparameters included; a Gibbs posterior (`lambda` of [sg_sample()]). The reference is
 #' the mode, or `at` of `gradient_cv(at, order = 2)`, the one estimator that it
 #' takes. It draws its own rows, so that there is no `subsample`, and has no
 #' step size, so that there is no `schedule`.
@@ -151,11 +158,14 @@ check_awkward <- function(awkward) {
 
 #' @export
 compile_spec.tall_kernel_smh <- function(spec, context) {
-  args <- spec$args
-  if (is.null(args$proposal)) {
-    return(member("smh", list(share = args$share)))
+  proposal <- spec$args$proposal
+  model <- context$model # NULL where only the kernel is asked for
+  n_coef <- context$n_dim - n_hyper(model)
+  if (is.null(proposal) && !has_hyper(model)) {
+    return(member("smh", list(share = spec$args$share)))
   }
-  member("smh", compile_proposal(args$proposal, context$n_dim))
+  proposal <- proposal %||% hyper_proposal(spec$args$share)
+  member("smh", compile_proposal(proposal, n_coef))
 }
 
 # What the estimator has to know of a kernel's surrogate: which rows, from 0,
@@ -166,20 +176,25 @@ surrogate_params <- function(kernel, moves, n_data, n_dim) {
     return(NULL)
   }
   rows <- kernel$args$awkward
-  if (is.null(rows) && is.null(kernel$args$proposal)) {
+  if (is.null(rows) && is.null(kernel$args$proposal) && is.null(moves)) {
     return(NULL)
   }
   if (length(rows) > 0 && max(rows) > n_data) {
-    abort_expected(
-      max(rows),
-      paste("row numbers up to", format_count(n_data)),
-      arg = "awkward"
-    )
+    abort_awkward_rows(rows, n_data)
   }
-  if (is.null(moves) && !is.null(kernel$args$proposal)) {
-    moves <- list(lines = proposal_lines(kernel$args$proposal, n_dim))
+  if (is.null(moves$lines) && is.null(moves$free) &&
+    !is.null(kernel$args$proposal)) {
+    moves$lines <- proposal_lines(kernel$args$proposal, n_dim)
   }
   c(list(awkward = if (length(rows) > 0) rows - 1, whole_prior = 1), moves)
+}
+
+abort_awkward_rows <- function(rows, n_data) {
+  abort_expected(
+    max(rows),
+    paste("row numbers up to", format_count(n_data)),
+    arg = "awkward"
+  )
 }
 
 #' @export

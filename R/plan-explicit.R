@@ -82,7 +82,7 @@ check_gibbs <- function(kernel, model) {
       "{.code kernel_{kernel$name}(exact = TRUE)} cannot be exact where
        {.fn {model$label}} draws some parameters itself.",
       i = if (has_hyper(model)) {
-        "Use {.fn kernel_hmc}."
+        "Use {.fn kernel_smh} or {.fn kernel_hmc}."
       } else {
         "Make the model with {.code gibbs_every = NULL}."
       }
@@ -103,8 +103,13 @@ check_hyper <- function(kernel, model) {
       "{.code kernel_{kernel$name}()} cannot sample under
        {.code prior_{model$mixture$kind}()}: without a Metropolis step it is
        thrown out where a scale is nearly 0.",
-      i = "Use {.fn kernel_hmc} or {.fn kernel_mala}, or leave {.arg kernel}
-           out."
+      i = if (model_info(model)$has_remainders) {
+        "Use {.fn kernel_smh}, which proposes by them exactly, {.fn kernel_hmc}
+         or {.fn kernel_mala}, or leave {.arg kernel} out."
+      } else {
+        "Use {.fn kernel_hmc} or {.fn kernel_mala}, or leave {.arg kernel} out;
+         {.fn kernel_smh} is for responses without a parameter that is sampled."
+      }
     ),
     argument = "kernel"
   )
@@ -161,11 +166,15 @@ plan_explicit <- function(model, sampler, control) {
     subsample <- default_subsample(model)
   }
   check_noise(model, kernel, gradient, subsample)
-  new_plan(
+  plan <- new_plan(
     model,
     new_sampler(kernel, gradient, subsample, sampler$schedule),
     mode = if (inherits(gradient$args$at, "tall_mode")) gradient$args$at
   )
+  if (has_hyper(model) && kernel_is_factorised(kernel)) {
+    plan <- with_scales(plan, control)
+  }
+  plan
 }
 
 # What a kernel wants to know of the gradient noise, minibatches must show.
@@ -248,6 +257,9 @@ default_subsample <- function(model) {
 factorised_gradient <- function(kernel, gradient, subsample, model) {
   name <- paste0("kernel_", kernel$name)
   check_has_remainders(model, name)
+  if (!is.null(kernel$args$proposal)) {
+    check_proposal_model(kernel$args$proposal, model)
+  }
   if (!is.null(gradient) && gradient_order(gradient) != 2) {
     abort_tall(
       "unsupported",
@@ -285,9 +297,7 @@ check_has_remainders <- function(model, name) {
   } else {
     "{.fn kernel_sgld} with {.fn gradient_cv}, or"
   }
-  reason <- if (has_hyper(model)) {
-    "its prior has hyperparameters"
-  } else if (!info$has_predictors) {
+  reason <- if (!info$has_predictors && !has_hyper(model)) {
     "its rows do not act through one linear predictor each"
   } else if (model$traits$n_aux > 0) {
     paste0(

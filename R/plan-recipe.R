@@ -21,15 +21,6 @@ plan_recipe <- function(model, sampler, control, in_place) {
   plan_rows(model, control, in_place)
 }
 
-plan_hyper <- function(model, control) {
-  plan <- plan_scaled(model, control)
-  if (is.null(plan$stand_in)) {
-    # a step, and the density after the hyperparameters' draw
-    tell_slow(plan, control, passes = 2)
-  }
-  plan
-}
-
 # Of models whose rows are at hand: exact steps from a few rows, with awkward
 # rows as they are, or what is left.
 plan_rows <- function(model, control, in_place) {
@@ -211,6 +202,16 @@ tell_slow <- function(plan, control, most = 20, given = FALSE, passes = 1) {
       "A narrower prior, fewer columns or a smaller {.arg iter} is faster."
     }
   ))
+}
+
+# The same where the seconds are known.
+tell_seconds <- function(seconds, control, most = 20) {
+  if (seconds > most) {
+    cli::cli_inform(c(
+      i = "This will take about {format_seconds(seconds)} of one core.",
+      i = "Fewer columns or a smaller {.arg iter} is faster."
+    ))
+  }
 }
 
 # Rows of a step of the recipe's; NULL: not known.

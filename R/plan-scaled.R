@@ -6,10 +6,7 @@
 # Of an iteration: on average two are proposals of all coefficients.
 scaled_steps <- 10
 
-plan_scaled <- function(model, control) {
-  ledger <- new_ledger()
-  mode <- model_mode(model, control$cores, control$refresh)
-  spend_mode(ledger, mode)
+plan_scaled <- function(model, control, mode, ledger) {
   stand_in <- sums_of_scaled(model, mode, control, ledger)
   moved <- with_moves(stand_in %||% model, mode)
   moved <- whiten_model(moved, mode, in_place = FALSE)

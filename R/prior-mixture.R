@@ -146,12 +146,19 @@ is_mixture_prior <- function(prior) {
 #' tau_0}; [shrinkage()] has these factors after a fit, and
 #' [simulate()][simulate-priors] draws from the prior before.
 #'
-#' Models with these priors are sampled exactly: hyperparameters are drawn given
-#' the coefficients before each step, by slices (Neal, 2003) and other draws
-#' that need no tuning, and steps move the coefficients. [kernel_mala()],
-#' [kernel_barker()] and [kernel_hmc()] are taken; without a kernel, a fifth
-#' of the steps of [kernel_mala()] also propose all coefficients at once, given
-#' the hyperparameters. `find_mode()` finds the mode given hyperparameters that
+#' Models with these priors are sampled exactly. Without a kernel, and by
+#' [kernel_smh()], hyperparameters cost no data: no row sees them, and what
+#' proposes is a chain on a surrogate of them and the coefficients in which rows
+#' are known by their expansions; the test looks at a few rows, whatever the
+#' hyperparameters are (see [proposals]). This is for responses whose rows have
+#' bounds, and no parameter of their own that is sampled. For others, and where
+#' a pilot says that too few such steps are accepted, hyperparameters are drawn
+#' given the coefficients before each step, by slices (Neal, 2003) and other
+#' draws that need no tuning, and steps of [kernel_mala()] on all rows, or sums
+#' over them, move the coefficients, a fifth of them by proposals of all
+#' coefficients at once, given the hyperparameters; the fit says which.
+#' [kernel_mala()], [kernel_barker()] and [kernel_hmc()] are taken, too.
+#' `find_mode()` finds the mode given hyperparameters that
 #' are likely there, as there is none together with them. `prior` without
 #' `prior_intercept` is that of the intercept of [model_glm()], too, where it is
 #' then shrunk as well.

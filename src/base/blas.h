@@ -74,6 +74,19 @@ static inline void tb_syrk(size_t n,
   ("U", "N", &n_, &k_, &one, v_a, &lda, &one, v_c, &ldc TB_FORTRAN_LENGTH2);
 }
 
+/* C (upper, n x n) -= A^T A, A: k x n */
+static inline void tb_syrk_less(size_t n,
+                                size_t k,
+                                const double* v_a,
+                                size_t n_lead_a,
+                                double* v_c,
+                                size_t n_lead_c) {
+  const int n_ = (int)n, k_ = (int)k, lda = (int)n_lead_a, ldc = (int)n_lead_c;
+  const double one = 1, less = -1;
+  TB_FORTRAN(dsyrk)
+  ("U", "T", &n_, &k_, &less, v_a, &lda, &one, v_c, &ldc TB_FORTRAN_LENGTH2);
+}
+
 /* C (m x n) = op(A) op(B) + scale C, column-major; op(A) is m x k, op(B) k x n:
  * the matrix for 'N', its transpose for 'T'. */
 static inline void tb_gemm_op(char op_a,
@@ -158,6 +171,19 @@ static inline void tb_trsm_lower(size_t n,
   const double one = 1;
   TB_FORTRAN(dtrsm)
   ("L", "L", "N", "N", &n_, &k_, &one, v_l, &ldl, v_b, &ldb TB_FORTRAN_LENGTH4);
+}
+
+/* B (n x k) := R^-T B, R: n x n upper, column-major */
+static inline void tb_trsm_upper_transposed(size_t n,
+                                            size_t k,
+                                            const double* v_r,
+                                            size_t n_lead_r,
+                                            double* v_b,
+                                            size_t n_lead_b) {
+  const int n_ = (int)n, k_ = (int)k, ldr = (int)n_lead_r, ldb = (int)n_lead_b;
+  const double one = 1;
+  TB_FORTRAN(dtrsm)
+  ("L", "U", "T", "N", &n_, &k_, &one, v_r, &ldr, v_b, &ldb TB_FORTRAN_LENGTH4);
 }
 
 #endif

@@ -10,6 +10,15 @@
  * positive definite, to rounding. */
 bool tb_chol(size_t n, const double* v_a, double* v_lower);
 
+/* The same by blocks, which is fast where n is not small: v_a (n x n,
+ * column-major), of which the upper triangle is read, := R with R^T R = A
+ * there; what is below the diagonal stays. */
+bool tb_chol_upper(size_t n, double* v_a);
+
+/* v := R^-T v and v := R^-1 v, R: upper, as above */
+void tb_upper_solve_transposed(size_t n, const double* v_upper, double* v);
+void tb_upper_solve(size_t n, const double* v_upper, double* v);
+
 /* v_out (n x n, symmetric) := (L L^T)^{-1}; v_work: n x n */
 void tb_chol_inverse(size_t n,
                      const double* v_lower,

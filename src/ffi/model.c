@@ -165,9 +165,11 @@ SEXP ffi_model_info(SEXP model) {
   ffi_add_flag(out, "is_even", p->is_even);
   ffi_add_flag(out, "has_map", tb_model_has_map(p));
   ffi_add_flag(out, "has_predictors", expansion != NULL);
+  const struct tb_model* p_rows = tb_model_of_rows(p);
+  const struct tb_model_expansion* of_rows = p_rows->type->expansion;
   ffi_add_flag(out,
                "has_remainders",
-               expansion != NULL && expansion->has_remainders(p));
+               of_rows != NULL && of_rows->has_remainders(p_rows));
   UNPROTECT(1);
   return out;
 }

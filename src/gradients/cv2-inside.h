@@ -24,7 +24,8 @@ struct tb_cv2 {
   double* v_P;     /* n_dim x n_dim: P */
   double log_prior;
   bool is_quadratic; /* the prior with P, within its bounds */
-  char* p_memory;    /* of these */
+  const struct tb_mixtures* p_mixtures; /* of hyperparameters; NULL: none */
+  char* p_memory;                       /* of these */
   size_t n_byte;
   struct tb_factors* p_factors; /* of the factorised test; NULL: not wanted */
 };
@@ -37,6 +38,11 @@ enum tb_status tb_cv2_prior_remainder(struct tb_chain* p_chain,
 
 static inline const struct tb_cv2* tb_cv2_of(const struct tb_chain* p_chain) {
   return p_chain->p_target->p_estimator->p_self;
+}
+
+/* The model whose rows are expanded: the chain's, without hyperparameters. */
+static inline const struct tb_model* tb_cv2_rows(const struct tb_chain* p) {
+  return tb_cv2_of(p)->expansion.p_model;
 }
 
 #endif

@@ -103,17 +103,24 @@ static enum tb_status cv2_take_sums(struct tb_cv2* p,
 /* Parameters: "at" (n_dim), "scale" (of the likelihood), "factorised" (0/1: a
  * factorised test is wanted), "total" (n_dim) and "hessian" (n_dim x n_dim),
  * where the sums are not those of the model's rows, those of the surrogate, see
- * factors.c, and those of rows drawn ahead, see drawn.c. */
+ * factors.c, and those of rows drawn ahead, see drawn.c. Of a model with
+ * hyperparameters only what its rows see is expanded, for the test alone. */
 static enum tb_status cv2_init(struct tb_estimator* p_estimator,
                                struct tb_model* p_model,
                                const struct tb_params* p_params,
                                int n_threads) {
   struct tb_cv2* p = p_estimator->p_self;
   const struct tb_param* p_at = tb_params_find(p_params, "at");
-  const size_t n_dim = p_model->n_dim;
-  *p = (struct tb_cv2){.scale = tb_params_number(p_params, "scale", 1)};
-  if (p_at == NULL || p_at->n_value != n_dim || !(p->scale > 0)) {
+  const struct tb_model* p_rows = tb_model_of_rows(p_model);
+  const size_t n_dim = p_rows->n_dim;
+  const bool is_factorised = tb_params_number(p_params, "factorised", 0) != 0;
+  *p = (struct tb_cv2){.scale = tb_params_number(p_params, "scale", 1),
+                       .p_mixtures = p_model->p_mixtures};
+  if (p_at == NULL || p_at->n_value != p_model->n_dim || !(p->scale > 0)) {
     return TB_STATUS_argument;
+  }
+  if (p->p_mixtures != NULL && !is_factorised) {
+    return TB_STATUS_unsupported; /* phi has no expansion */
   }
   p->n_byte = (2 * n_dim + 2 * n_dim * n_dim) * sizeof(double);
   p->p_memory = n_dim > TB_EXPANSION_MOST ? NULL : tb_big_alloc(p->n_byte);
@@ -125,8 +132,8 @@ static enum tb_status cv2_init(struct tb_estimator* p_estimator,
   p->v_sum = p->v_prior + n_dim;
   p->v_bend = p->v_sum + n_dim;
   p->v_P = p->v_bend + n_dim * n_dim;
-  tb_model_fold(p_model, p_at->v_value, p->v_sum);
-  enum tb_status status = tb_expansion_make(p_model,
+  tb_model_fold(p_rows, p_at->v_value, p->v_sum);
+  enum tb_status status = tb_expansion_make(p_rows,
                                             p->v_sum,
                                             n_threads,
                                             &p->expansion,
@@ -135,10 +142,9 @@ static enum tb_status cv2_init(struct tb_estimator* p_estimator,
     status = cv2_take_sums(p, p_params);
   }
   if (status == TB_STATUS_ok) {
-    status = cv2_set_prior(p, p_model);
+    status = cv2_set_prior(p, p_rows);
   }
-  if (status == TB_STATUS_ok &&
-      tb_params_number(p_params, "factorised", 0) != 0) {
+  if (status == TB_STATUS_ok && is_factorised) {
     status = tb_factors_make(p, p_params, &p->p_factors);
     p_estimator->may_wait = tb_params_find(p_params, "ahead_rows") != NULL;
   }

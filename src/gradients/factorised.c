@@ -24,6 +24,8 @@
  *
  * Each factor by itself has the ratio that leaves its part of pi invariant.
  *
+ * Hyperparameters are in neither: a place is one of beta alone.
+ *
  * psi depends on R, of which there are several with tables of their own
  * (shells.c). Or one R, its psi and the rows that they draw come from a pass
  * that was made before (drawn.c): what is further out is not possible then.
@@ -46,14 +48,17 @@
 #define SLACK 1e-5
 
 size_t tb_factors_scratch_size(const struct tb_model* p_model) {
+  const size_t n_law =
+      p_model->p_mixtures == NULL
+          ? 0
+          : tb_mixture_given_size(p_model->p_mixtures, p_model->p_rows->n_dim);
   return tb_align(sizeof(struct tb_factors_scratch)) +
-         5 * p_model->n_dim * sizeof(double);
+         (TB_FACTORS_N_ARRAY * p_model->n_dim + n_law) * sizeof(double);
 }
 
 static struct tb_factors_scratch* scratch_of(const struct tb_chain* p_chain) {
   const size_t n_dim = p_chain->n_dim;
-  char* p = (char*)p_chain->p_estimator_extra +
-            tb_align(tb_expansion_scratch_size(p_chain->p_target->p_model));
+  char* p = tb_factors_scratch_at(p_chain);
   struct tb_factors_scratch* p_scratch = (struct tb_factors_scratch*)(void*)p;
   double* v = (double*)(void*)(p + tb_align(sizeof(struct tb_factors_scratch)));
   p_scratch->here.v_theta = v;
@@ -82,7 +87,7 @@ static void place_set(const struct tb_factors* p,
 static void evaluate_rows(const struct tb_chain* p_chain,
                           struct tb_factors_scratch* p_scratch,
                           const struct tb_batch* p_batch) {
-  const struct tb_model* p_model = p_chain->p_target->p_model;
+  const struct tb_model* p_model = tb_cv2_rows(p_chain);
   p_model->type->expansion->remainders(p_model,
                                        &p_chain->work,
                                        tb_cv2_of(p_chain)->expansion.v_record,
@@ -164,7 +169,7 @@ static void draw_rows(struct tb_chain* p_chain,
                       const struct tb_shell* p_shell,
                       size_t n) {
   const struct tb_cv2* p = tb_cv2_of(p_chain);
-  const struct tb_model* p_model = p_chain->p_target->p_model;
+  const struct tb_model* p_model = tb_cv2_rows(p_chain);
   if (p->p_factors->p_drawn != NULL) {
     tb_drawn_look(p_chain, p->p_factors->p_drawn, n, p_scratch);
   } else {
@@ -241,7 +246,7 @@ static enum tb_status set_places(struct tb_chain* p_chain,
                                  const double* v_theta,
                                  const struct tb_shell** pp_shell) {
   struct tb_factors* p = tb_cv2_of(p_chain)->p_factors;
-  const size_t n_byte = p_chain->n_dim * sizeof(double);
+  const size_t n_byte = p->p_ball->n_dim * sizeof(double);
   if (!p_scratch->is_known ||
       memcmp(p_scratch->here.v_theta, p_chain->v_theta, n_byte) != 0) {
     place_set(p, p_chain->v_theta, p_scratch->v_z, &p_scratch->here);
@@ -279,7 +284,7 @@ static bool factorised_accepts(struct tb_chain* p_chain,
                                double* p_probability) {
   const struct tb_cv2* p = tb_cv2_of(p_chain);
   struct tb_factors_scratch* p_scratch = scratch_of(p_chain);
-  const size_t n_byte = p_chain->n_dim * sizeof(double);
+  const size_t n_byte = p->p_factors->p_ball->n_dim * sizeof(double);
   const struct tb_shell* p_shell = NULL;
   p_chain->n_batch = 0;
   *p_probability = 0;
@@ -374,7 +379,8 @@ static enum tb_status start_ahead(struct tb_chain* p_chain) {
   const struct tb_cv2* p = tb_cv2_of(p_chain);
   const struct tb_factors* p_factors = p->p_factors;
   struct tb_factors_scratch* p_scratch = scratch_of(p_chain);
-  const size_t n_dim = p_chain->n_dim;
+  const size_t n_dim = p_factors->p_ball->n_dim;
+  memset(p_chain->v_gradient, 0, p_chain->n_dim * sizeof(double));
   place_set(p_factors, p_chain->v_theta, p_scratch->v_z, &p_scratch->here);
   for (size_t j = 0; j < n_dim; ++j) {
     p_chain->v_gradient[j] = p->v_sum[j];
@@ -393,6 +399,7 @@ static enum tb_status factorised_start(struct tb_chain* p_chain) {
   const struct tb_factors* p_factors = tb_cv2_of(p_chain)->p_factors;
   if (p_factors->is_untested) {
     p_chain->log_posterior = 0;
+    memset(p_chain->v_gradient, 0, p_chain->n_dim * sizeof(double));
     return tb_surrogate_gradient(p_chain,
                                  &p_factors->surrogate,
                                  p_chain->v_theta,

@@ -3,6 +3,7 @@
 #ifndef TB_GRADIENTS_FACTORS_INSIDE_H
 #define TB_GRADIENTS_FACTORS_INSIDE_H
 
+#include "base/clip.h"
 #include "gradients/cv2-inside.h"
 #include "gradients/surrogate.h"
 #include "subsampling/weighted.h"
@@ -29,7 +30,10 @@ struct tb_factors {
   const struct tb_frame* p_ball; /* z = L^T delta: the surrogate's metric, or of
                                     p_drawn */
   struct tb_drawn* p_drawn;      /* rows drawn ahead; NULL: the test draws */
-  double* v_norm;                /* without p_drawn */
+  double radius; /* of the first shell, and E(||z||^3 + ||z'||^3) of two draws
+                    of the law */
+  double phi;
+  double* v_norm;             /* without p_drawn */
   size_t n_byte;              /* of v_norm and what the surrogate points to */
   bool is_untested;           /* only its surrogate is wanted */
   struct tb_shell everything; /* beyond the last */
@@ -54,6 +58,18 @@ struct tb_factors_scratch {
   double v_before[TB_N_AHEAD];
   double v_after[TB_N_AHEAD];
 };
+
+/* where that lies, and behind it what the surrogate's law is set in */
+static inline char* tb_factors_scratch_at(const struct tb_chain* p_chain) {
+  return (char*)p_chain->p_estimator_extra +
+         tb_align(tb_expansion_scratch_size(p_chain->p_target->p_model));
+}
+enum { TB_FACTORS_N_ARRAY = 5 };
+static inline double* tb_factors_law_at(const struct tb_chain* p_chain) {
+  char* p = tb_factors_scratch_at(p_chain) +
+            tb_align(sizeof(struct tb_factors_scratch));
+  return (double*)(void*)p + TB_FACTORS_N_ARRAY * p_chain->n_dim;
+}
 
 /* ---- shells.c ---- */
 

@@ -41,6 +41,29 @@ static enum tb_status factors_set_law(struct tb_factors* p) {
   return status;
 }
 
+/* With hyperparameters: the law given these, and the metric's frame; without
+ * them it need not be a law. */
+static enum tb_status factors_set_scales(struct tb_factors* p,
+                                         const struct tb_params* p_params) {
+  const struct tb_cv2* p_cv2 = p->p_cv2;
+  const size_t n_dim = p_cv2->expansion.p_model->n_dim;
+  const struct tb_param* p_metric = tb_params_find(p_params, "metric");
+  if (p_metric == NULL || p_metric->n_value != n_dim * n_dim) {
+    return TB_STATUS_argument;
+  }
+  p->surrogate.scales =
+      (struct tb_mixture_law){.n_coef = n_dim,
+                              .v_center = p_cv2->expansion.v_at,
+                              .v_slope = p_cv2->v_sum,
+                              .v_bend = p_cv2->v_bend,
+                              .p_mixtures = p_cv2->p_mixtures};
+  return tb_frame_create(&p->surrogate.law.frame,
+                         n_dim,
+                         p_cv2->expansion.v_at,
+                         p_metric->v_value,
+                         false);
+}
+
 static enum tb_status factors_set_norms(struct tb_factors* p) {
   const struct tb_model* p_model = p->p_cv2->expansion.p_model;
   const struct tb_frame* p_frame = p->p_ball;
@@ -144,7 +167,8 @@ static enum tb_status factors_set_free(struct tb_factors* p,
 
 /* "awkward" (rows that are as they are, from 0 and in order), "metric" (L of
  * its coordinates, n_dim x n_dim), "free" and "lines" (directions of moves, in
- * columns), "whole_prior" (0/1) and "untested" (0/1: no test will be asked). */
+ * columns), "whole_prior" (0/1), "untested" (0/1: no test will be asked) and,
+ * for shells, "radius" and "phi". */
 static enum tb_status factors_set_surrogate(struct tb_factors* p,
                                             const struct tb_params* p_params) {
   const struct tb_model* p_model = p->p_cv2->expansion.p_model;
@@ -171,7 +195,8 @@ static enum tb_status factors_set_surrogate(struct tb_factors* p,
   if (status == TB_STATUS_ok && p_free != NULL) {
     status = factors_set_free(p, p_free);
   }
-  if (p_metric == NULL || status != TB_STATUS_ok) {
+  if (p_metric == NULL || status != TB_STATUS_ok ||
+      p->p_cv2->p_mixtures != NULL) {
     return status;
   }
   if (p_metric->n_value != p_model->n_dim * p_model->n_dim) {
@@ -204,6 +229,15 @@ enum tb_status tb_factors_make(const struct tb_cv2* p_cv2,
   const size_t n_norm = has_norms ? p_model->n_data : 0;
   const size_t n_awkward = p_awkward == NULL ? 0 : p_awkward->n_value;
   p->p_cv2 = p_cv2;
+  p->radius =
+      tb_params_number(p_params, "radius", sqrt((double)p_model->n_dim) + 2.5);
+  p->phi = tb_params_number(p_params,
+                            "phi",
+                            2 * pow((double)p_model->n_dim + 1, 1.5));
+  if (!(p->radius > 0) || !isfinite(p->radius) || !(p->phi > 0)) {
+    free(p);
+    return TB_STATUS_argument;
+  }
   p->n_byte =
       (n_norm + p_model->n_dim) * sizeof(double) + n_awkward * sizeof(size_t);
   p->everything =
@@ -222,7 +256,8 @@ enum tb_status tb_factors_make(const struct tb_cv2* p_cv2,
     p_own->v_slope = p_cv2->v_sum;
     p_own->n_awkward = n_awkward;
     p_own->v_awkward = (size_t*)(void*)(p_own->law.v_mean + p_model->n_dim);
-    status = factors_set_law(p);
+    status = p_cv2->p_mixtures == NULL ? factors_set_law(p)
+                                       : factors_set_scales(p, p_params);
   }
   if (status == TB_STATUS_ok) {
     status = factors_set_surrogate(p, p_params);

@@ -1,8 +1,9 @@
 /* Shells of the factorised test; see gradients/factorised.c. psi depends on R:
- * there are shells of R_k = sqrt(d) + 2.5, sqrt(d) + 7, then twice as much
- * each, made when first needed, and a step uses the smallest that holds both of
- * its ends, with that shell's choice of the rows that are not thinned. Both are
- * symmetric in theta and theta', so nothing is cut off.
+ * there are shells of R_k = R, R + 4.5, then twice as much each, R = sqrt(d) +
+ * 2.5 where it is not given, made when first needed, and a step uses the
+ * smallest that holds both of its ends, with that shell's choice of the rows
+ * that are not thinned. Both are symmetric in theta and theta', so nothing is
+ * cut off.
  *
  *   symbol     variable   shape   owner
  *   ||x~_i||   v_norm     n_data  factors
@@ -18,14 +19,13 @@
 #include <stdlib.h>
 
 static double shell_radius(const struct tb_factors* p, size_t k) {
-  const double root = sqrt((double)p->surrogate.law.frame.n_dim);
-  return k == 0 ? root + 2.5 : ldexp(root + 7, (int)k - 1);
+  return k == 0 ? p->radius : ldexp(p->radius + 4.5, (int)k - 1);
 }
 
 /* phi above which a row is looked at always: that of two draws of the law in
  * the first two, of an end that the shell before did not hold further out */
 static double shell_phi(const struct tb_factors* p, size_t k) {
-  const double usual = pow((double)p->surrogate.law.frame.n_dim + 1, 1.5);
+  const double usual = p->phi / 2;
   const double inner = k < 2 ? 0 : shell_radius(p, k - 1);
   return usual + fmax(usual, inner * inner * inner);
 }

@@ -5,6 +5,27 @@
  * a_i = g_i(theta) - g_i(ref) - H_i delta, minus the gradient of e_i. A prior
  * that is quadratic has its part in g_0(ref) + s G - A delta.
  *
+ * With hyperparameters phi (models/scaled.h) everything that looks at rows or at
+ * tb_prior, the priors of fixed scale, is asked of the model of the rows alone,
+ * whose coordinates are the leading ones (tb_cv2_rows()), and phi comes in here
+ * only. What that became where the prior was read before:
+ *
+ *   cv2.c         v_P, is_quadratic, log_prior and g_0 at the reference are those
+ *                 of the fixed priors, P = 0 where a mixture covers a coefficient:
+ *                 constants of a run as before; its estimate, which would need
+ *                 phi's, is refused
+ *   cv2.c         A = P + s H need not have a factor: the law is one given phi
+ *   factors.c     the law's frame and mean: of the metric, and unused
+ *   factors.c     has_prior: bounds and kinks of the fixed priors
+ *   factorised.c  e_0 in the test: never, the surrogate has all priors
+ *   surrogate.c   e_0 in tb_surrogate_beyond(): of the fixed priors
+ *   surrogate.c   the gradient: less P(phi) (beta - mu), with the phi of now
+ *   surrogate.c   the law's density, slopes and draws: with the phi of now
+ *   shells.c      R and phi-bar of psi: given, not from d
+ *   full.c, accept.c  the prior of all of theta, mixtures included, as before
+ *
+ * s scales rows and H, never p(phi).
+ *
  *   symbol   variable    shape          owner
  *   S        v_awkward   n_awkward      surrogate
  *   A        v_bend      n_dim x n_dim  cv2
@@ -12,17 +33,36 @@
 #include "gradients/surrogate.h"
 
 #include "base/norm.h"
-#include "gradients/cv2-inside.h"
+#include "gradients/factors-inside.h"
 
 #include <math.h>
 #include <string.h>
 
-void tb_surrogate_draw(const struct tb_surrogate* p,
-                       double stay,
-                       const double* v_from,
-                       double* v_xi,
-                       double* v_z,
-                       double* v_theta) {
+/* ------------------------------------------------------- with phi, or not */
+
+static struct tb_mixture_given given_of(const struct tb_chain* p_chain,
+                                        const struct tb_surrogate* p) {
+  return tb_mixture_given_at(p->scales.p_mixtures,
+                             tb_surrogate_n_coef(p),
+                             tb_factors_law_at(p_chain));
+}
+
+static size_t n_hyper(const struct tb_surrogate* p) {
+  return tb_surrogate_has_scales(p) ? p->scales.p_mixtures->n_hyper : 0;
+}
+
+static void
+copy_phi(const struct tb_surrogate* p, const double* v_from, double* v_to) {
+  const size_t n_coef = tb_surrogate_n_coef(p);
+  memcpy(v_to + n_coef, v_from + n_coef, n_hyper(p) * sizeof(double));
+}
+
+static void draw_normal(const struct tb_surrogate* p,
+                        double stay,
+                        const double* v_from,
+                        double* v_xi,
+                        double* v_z,
+                        double* v_theta) {
   const size_t n_dim = p->law.frame.n_dim;
   const double* v_mean = p->law.v_mean;
   if (stay != 0) {
@@ -38,10 +78,93 @@ void tb_surrogate_draw(const struct tb_surrogate* p,
   tb_frame_to_parameter(&p->law.frame, v_xi, v_theta);
 }
 
-double tb_surrogate_law(const struct tb_surrogate* p,
+void tb_surrogate_draw(struct tb_chain* p_chain,
+                       const struct tb_surrogate* p,
+                       double stay,
+                       const double* v_from,
+                       double* v_xi,
+                       double* v_z,
+                       double* v_theta) {
+  if (!tb_surrogate_has_scales(p)) {
+    draw_normal(p, stay, v_from, v_xi, v_z, v_theta);
+    return;
+  }
+  struct tb_mixture_given given = given_of(p_chain, p);
+  const size_t n_coef = tb_surrogate_n_coef(p);
+  copy_phi(p, v_from, v_theta);
+  if (tb_mixture_law_set(&p->scales, v_from + n_coef, &given)) {
+    tb_mixture_law_draw(&p->scales,
+                        &given,
+                        stay,
+                        stay == 0 ? NULL : v_from,
+                        v_xi,
+                        v_theta);
+  } else {
+    memcpy(v_theta, v_from, n_coef * sizeof(double));
+  }
+}
+
+void tb_surrogate_draw_scales(struct tb_chain* p_chain,
+                              const struct tb_surrogate* p,
+                              double* v_theta) {
+  tb_mixtures_draw(p->scales.p_mixtures,
+                   v_theta,
+                   v_theta + tb_surrogate_n_coef(p),
+                   given_of(p_chain, p).v_work,
+                   &p_chain->v_rng[TB_STREAM_noise]);
+}
+
+double tb_surrogate_marginal(struct tb_chain* p_chain,
+                             const struct tb_surrogate* p,
+                             const double* v_theta) {
+  struct tb_mixture_given given = given_of(p_chain, p);
+  const double* v_phi = v_theta + tb_surrogate_n_coef(p);
+  if (!tb_mixture_law_set(&p->scales, v_phi, &given)) {
+    return -INFINITY;
+  }
+  const double log = tb_mixture_law_marginal(&p->scales, v_phi, &given);
+  return isnan(log) ? -INFINITY : log;
+}
+
+void tb_surrogate_draw_given(struct tb_chain* p_chain,
+                             const struct tb_surrogate* p,
+                             double* v_xi,
+                             double* v_theta) {
+  const struct tb_mixture_given given = given_of(p_chain, p);
+  tb_mixture_law_draw(&p->scales, &given, 0, NULL, v_xi, v_theta);
+}
+
+static double law_with_scales(struct tb_chain* p_chain,
+                              const struct tb_surrogate* p,
+                              const double* v_theta) {
+  struct tb_mixture_given given = given_of(p_chain, p);
+  const struct tb_mixture_law* p_law = &p->scales;
+  const size_t n = p_law->n_coef;
+  const double* v_phi = v_theta + n;
+  double sum = 0;
+  for (size_t j = 0; j < n; ++j) {
+    given.v_z[j] = v_theta[j] - p_law->v_center[j];
+  }
+  for (size_t j = 0; j < n; ++j) {
+    const double* v_bend = p_law->v_bend + j * n;
+    double bent = 0;
+    for (size_t i = 0; i < n; ++i) {
+      bent += v_bend[i] * given.v_z[i];
+    }
+    sum += given.v_z[j] * (p_law->v_slope[j] - 0.5 * bent);
+  }
+  tb_mixture_law_scales(p_law, v_phi, &given);
+  return sum + tb_mixture_law_prior(p_law, v_theta, v_phi, &given);
+}
+
+double tb_surrogate_law(struct tb_chain* p_chain,
+                        const struct tb_surrogate* p,
                         const double* v_theta,
                         double* v_z) {
   const size_t n_dim = p->law.frame.n_dim;
+  if (tb_surrogate_has_scales(p)) {
+    return law_with_scales(p_chain, p, v_theta);
+  }
   tb_frame_to_sampler(&p->law.frame, v_theta, v_z);
   for (size_t j = 0; j < n_dim; ++j) {
     v_z[j] -= p->law.v_mean[j];
@@ -49,8 +172,10 @@ double tb_surrogate_law(const struct tb_surrogate* p,
   return -0.5 * tb_square_norm(v_z, n_dim);
 }
 
+/* ------------------------------------------------------- beyond the law */
+
 static bool is_outside(struct tb_chain* p_chain, const double* v_theta) {
-  const struct tb_model* p_model = p_chain->p_target->p_model;
+  const struct tb_model* p_model = tb_cv2_rows(p_chain);
   return p_model->type->is_outside != NULL &&
          p_model->type->is_outside(p_model, &p_chain->work, v_theta);
 }
@@ -83,7 +208,7 @@ static enum tb_status beyond_of(struct tb_chain* p_chain,
                                 const double* v_theta,
                                 double* p_log) {
   const struct tb_cv2* p_cv2 = tb_cv2_of(p_chain);
-  const struct tb_model* p_model = p_chain->p_target->p_model;
+  const struct tb_model* p_model = tb_cv2_rows(p_chain);
   *p_log = -INFINITY;
   if (p->has_prior && is_outside(p_chain, v_theta)) {
     return TB_STATUS_ok;
@@ -123,8 +248,8 @@ enum tb_status tb_cv2_prior_remainder(struct tb_chain* p_chain,
                                       const double* v_delta,
                                       double* p_e) {
   const struct tb_cv2* p = tb_cv2_of(p_chain);
-  const struct tb_model* p_model = p_chain->p_target->p_model;
-  const size_t n_dim = p_chain->n_dim;
+  const struct tb_model* p_model = tb_cv2_rows(p_chain);
+  const size_t n_dim = p_model->n_dim;
   double log_prior = 0, linear = 0, bent = 0;
   *p_e = 0;
   if (p->is_quadratic) {
@@ -172,18 +297,31 @@ enum tb_status tb_surrogate_beyond_line(struct tb_chain* p_chain,
   return beyond_of(p_chain, p, &some, v_theta, p_log);
 }
 
-double tb_surrogate_slope(const struct tb_surrogate* p,
-                          size_t k,
-                          const double* v_theta) {
+void tb_surrogate_slope(struct tb_chain* p_chain,
+                        const struct tb_surrogate* p,
+                        size_t k,
+                        const double* v_theta,
+                        double* p_slope,
+                        double* p_bend) {
   const size_t n_dim = p->law.frame.n_dim;
   const double* v_bent = p->lines.v_bent + k * n_dim;
   const double* v_line = p->lines.v_line + k * n_dim;
   const double* v_center = p->law.frame.v_center;
-  double sum = 0;
+  double sum = 0, bend = p->lines.v_bend[k];
   for (size_t j = 0; j < n_dim; ++j) {
     sum += v_line[j] * p->v_slope[j] - v_bent[j] * (v_theta[j] - v_center[j]);
   }
-  return sum;
+  if (tb_surrogate_has_scales(p)) {
+    struct tb_mixture_given given = given_of(p_chain, p);
+    tb_mixture_law_scales(&p->scales, v_theta + n_dim, &given);
+    for (size_t j = 0; j < n_dim; ++j) {
+      const double along = v_line[j] * given.v_precision[j];
+      sum -= along * (v_theta[j] - given.v_location[j]);
+      bend += along * v_line[j];
+    }
+  }
+  *p_slope = sum;
+  *p_bend = bend;
 }
 
 void tb_surrogate_move(const struct tb_surrogate* p,
@@ -205,6 +343,7 @@ void tb_surrogate_move(const struct tb_surrogate* p,
   for (size_t j = 0; j < n_dim; ++j) {
     v_to[j] += v_from[j];
   }
+  copy_phi(p, v_from, v_to);
 }
 
 void tb_surrogate_pull(const struct tb_surrogate* p,
@@ -232,8 +371,8 @@ static enum tb_status add_quadratic(struct tb_chain* p_chain,
                                     const struct tb_expansion_view* p_view,
                                     double* v_gradient) {
   const struct tb_cv2* p_cv2 = tb_cv2_of(p_chain);
-  const struct tb_model* p_model = p_chain->p_target->p_model;
-  const size_t n_dim = p_chain->n_dim;
+  const struct tb_model* p_model = tb_cv2_rows(p_chain);
+  const size_t n_dim = p_model->n_dim;
   const bool is_bent = p->has_prior && !p_cv2->is_quadratic;
   double* v_prior = p_chain->p_estimator_scratch;
   if (is_bent) {
@@ -254,6 +393,14 @@ static enum tb_status add_quadratic(struct tb_chain* p_chain,
       sum -= (v_A[i] - (is_bent ? v_P[i] : 0)) * p_view->v_delta[i];
     }
     v_gradient[j] = sum + (is_bent ? v_prior[j] - p_cv2->v_prior[j] : 0);
+  }
+  if (tb_surrogate_has_scales(p)) {
+    struct tb_mixture_given given = given_of(p_chain, p);
+    tb_mixture_law_scales(&p->scales, p_view->v_theta + n_dim, &given);
+    for (size_t j = 0; j < n_dim; ++j) {
+      v_gradient[j] -=
+          given.v_precision[j] * (p_view->v_theta[j] - given.v_location[j]);
+    }
   }
   return TB_STATUS_ok;
 }

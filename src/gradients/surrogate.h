@@ -13,6 +13,15 @@
  *   pi T prod_{i not in S} min(1, exp(-[e_i' - e_i]))
  *     = pi^ T prod_{i not in S} min(exp(-e_i), exp(-e_i')), symmetric.
  *
+ * With hyperparameters phi, which follow the coefficients beta in theta,
+ *
+ *   pi^(beta, phi) = p(phi) p(beta | phi) N(beta; m, Sigma) exp(-[e_0 + sum_S
+ *                    e_i]),
+ *
+ * e_0 of the priors that no mixture has: the test sees beta alone, and phi
+ * costs no look at the data. "The law" is then all but the last factor, which
+ * is normal given phi; m and Sigma need not be there without phi.
+ *
  * This is what proposals may ask; of rows, priors and models they know nothing.
  */
 #ifndef TB_GRADIENTS_SURROGATE_H
@@ -21,6 +30,7 @@
 #include "base/frame.h"
 #include "base/rng.h"
 #include "base/status.h"
+#include "priors/mixture-law.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,7 +40,8 @@ enum { TB_N_AHEAD = 64 };
 
 struct tb_chain;
 
-/* N(m, Sigma): z = L^T (theta - c) is N(v_mean, I) with the frame's c and L */
+/* N(m, Sigma): z = L^T (theta - c) is N(v_mean, I) with the frame's c and L.
+ * With hyperparameters the frame is that of the metric below. */
 struct tb_law {
   struct tb_frame frame;
   double* v_mean; /* n_dim */
@@ -50,6 +61,8 @@ struct tb_lines {
 
 struct tb_surrogate {
   struct tb_law law;
+  struct tb_mixture_law scales; /* with hyperparameters; its mixtures NULL:
+                                   there are none */
   const double* v_slope;  /* n_dim: d log of the law at its frame's center */
   struct tb_frame metric; /* coordinates in which it is about round; of zeros:
                              those of the law */
@@ -61,7 +74,17 @@ struct tb_surrogate {
   bool has_prior;    /* e_0: the test does not look at the prior */
 };
 
-/* Moves theta + D w, with w of about unit scale: n numbers w; D is that of the
+/* beta; phi are the coordinates after these */
+static inline size_t tb_surrogate_n_coef(const struct tb_surrogate* p) {
+  return p->law.frame.n_dim;
+}
+static inline bool tb_surrogate_has_scales(const struct tb_surrogate* p) {
+  return p->scales.p_mixtures != NULL;
+}
+
+/* ---- moves of beta, phi staying where it is ---- */
+
+/* Moves beta + D w, with w of about unit scale: n numbers w; D is that of the
  * metric, or a part of the coordinates, given the others. */
 static inline size_t tb_surrogate_n_free(const struct tb_surrogate* p) {
   return p->n_free > 0 ? p->n_free : p->law.frame.n_dim;
@@ -76,10 +99,13 @@ void tb_surrogate_pull(const struct tb_surrogate* p_surrogate,
                        const double* v_gradient,
                        double* v_pulled);
 
-/* d log of the law along line k at theta */
-double tb_surrogate_slope(const struct tb_surrogate* p_surrogate,
-                          size_t k,
-                          const double* v_theta);
+/* d log of the law along line k at theta, and minus its second */
+void tb_surrogate_slope(struct tb_chain* p_chain,
+                        const struct tb_surrogate* p_surrogate,
+                        size_t k,
+                        const double* v_theta,
+                        double* p_slope,
+                        double* p_bend);
 /* As tb_surrogate_beyond() below, of the prior and those rows of S alone that
  * line k moves. */
 enum tb_status tb_surrogate_beyond_line(struct tb_chain* p_chain,
@@ -100,16 +126,40 @@ tb_surrogate_frame(const struct tb_surrogate* p) {
 }
 
 /* z of a proposal that leaves the law invariant: m + stay (z - m) + sqrt(1 -
- * stay^2) xi; v_from, v_z: n_dim each, v_xi comes in as normals and is lost. */
-void tb_surrogate_draw(const struct tb_surrogate* p_surrogate,
+ * stay^2) xi; v_z: n_dim of scratch, v_xi comes in as normals and is lost. Of a
+ * law given phi: stays at v_from where rounding leaves it no factor. */
+void tb_surrogate_draw(struct tb_chain* p_chain,
+                       const struct tb_surrogate* p_surrogate,
                        double stay,
                        const double* v_from,
                        double* v_xi,
                        double* v_z,
                        double* v_theta);
 
+/* ---- phi ---- */
+
+/* phi given beta, in place, by draws that are reversible for its law */
+void tb_surrogate_draw_scales(struct tb_chain* p_chain,
+                              const struct tb_surrogate* p_surrogate,
+                              double* v_theta);
+
+/* log density of phi under the law, beta integrated out; -INFINITY where there
+ * is none */
+double tb_surrogate_marginal(struct tb_chain* p_chain,
+                             const struct tb_surrogate* p_surrogate,
+                             const double* v_theta);
+/* beta of the law given the phi that was asked for last, which must have had a
+ * density; v_xi as above */
+void tb_surrogate_draw_given(struct tb_chain* p_chain,
+                             const struct tb_surrogate* p_surrogate,
+                             double* v_xi,
+                             double* v_theta);
+
+/* ---- densities ---- */
+
 /* log of the law's density, without its constant; v_z: n_dim of scratch */
-double tb_surrogate_law(const struct tb_surrogate* p_surrogate,
+double tb_surrogate_law(struct tb_chain* p_chain,
+                        const struct tb_surrogate* p_surrogate,
                         const double* v_theta,
                         double* v_z);
 
@@ -120,7 +170,7 @@ enum tb_status tb_surrogate_beyond(struct tb_chain* p_chain,
                                    const double* v_theta,
                                    double* p_log);
 
-/* v_gradient := that of log pi^ */
+/* v_gradient := that of log pi^ in beta */
 enum tb_status tb_surrogate_gradient(struct tb_chain* p_chain,
                                      const struct tb_surrogate* p_surrogate,
                                      const double* v_theta,

@@ -8,7 +8,8 @@
  * and accepts what it draws with a coin of the surrogate: where that is the
  * normal law, of those that leave it invariant, there is no coin. By default
  * K = 1, with independent draws from the law and, in a share of the steps,
- * autoregressive ones.
+ * autoregressive ones. Hyperparameters are drawn given the coefficients after a
+ * step whose proposals leave them where they are.
  *
  *   symbol   variable      shape   owner
  *   theta'   v_theta       n_dim   chain's kernel state (scratch)
@@ -29,7 +30,8 @@ struct smh_proposal {
 };
 
 struct smh {
-  size_t n_inner; /* K */
+  size_t n_inner;    /* K */
+  bool moves_scales; /* does one of the proposals? */
   size_t n_proposal;
   struct smh_proposal v_proposal[N_PROPOSAL];
 };
@@ -98,6 +100,7 @@ static enum tb_status smh_init(struct tb_kernel* p_kernel,
       return TB_STATUS_argument;
     }
     n_array = p->type->n_array > n_array ? p->type->n_array : n_array;
+    p_smh->moves_scales = p_smh->moves_scales || p->type->moves_scales;
   }
   p_kernel->n_array = AT_scratch + n_array;
   return TB_STATUS_ok;
@@ -144,31 +147,45 @@ static enum tb_status surrogate_steps(struct tb_chain* p_chain,
   return status;
 }
 
-static enum tb_status smh_step(struct tb_chain* p_chain) {
-  const struct tb_estimator* p_estimator = p_chain->p_target->p_estimator;
+/* theta' where it was proposed, and the test */
+static enum tb_status decide(struct tb_chain* p_chain,
+                             const struct tb_surrogate* p_surrogate) {
   double* v_theta = tb_kernel_array(p_chain, AT_theta);
   struct tb_proposal proposal = {.v_theta = v_theta,
                                  .v_gradient =
                                      tb_kernel_array(p_chain, AT_gradient)};
-  enum tb_status status =
-      surrogate_steps(p_chain,
-                      p_estimator->type->surrogate(p_estimator),
-                      v_theta);
-  if (status == TB_STATUS_ok &&
-      memcmp(v_theta, p_chain->v_theta, p_chain->n_dim * sizeof(double)) == 0) {
-    /* nothing to test */
+  const size_t n_seen = tb_surrogate_n_coef(p_surrogate) * sizeof(double);
+  if (memcmp(v_theta, p_chain->v_theta, n_seen) == 0) {
+    /* nothing to test: no row sees hyperparameters */
+    memcpy(p_chain->v_theta, v_theta, p_chain->n_dim * sizeof(double));
     p_chain->counts.n_propose += 1;
     p_chain->n_batch = 0;
     return TB_STATUS_ok;
   }
-  if (status == TB_STATUS_ok) {
-    status = tb_test_look(p_chain, &proposal);
-  }
+  const enum tb_status status = tb_test_look(p_chain, &proposal);
   if (status != TB_STATUS_ok) {
     return status;
   }
   tb_metropolis_decide(p_chain, &proposal, 0);
   return proposal.fault;
+}
+
+static enum tb_status smh_step(struct tb_chain* p_chain) {
+  const struct tb_estimator* p_estimator = p_chain->p_target->p_estimator;
+  const struct smh* p_smh = tb_kernel_self(p_chain);
+  const struct tb_surrogate* p_surrogate =
+      p_estimator->type->surrogate(p_estimator);
+  enum tb_status status =
+      surrogate_steps(p_chain, p_surrogate, tb_kernel_array(p_chain, AT_theta));
+  if (status == TB_STATUS_ok) {
+    status = decide(p_chain, p_surrogate);
+  }
+  if (status == TB_STATUS_ok && tb_surrogate_has_scales(p_surrogate) &&
+      !p_smh->moves_scales) {
+    /* whatever the test said */
+    tb_surrogate_draw_scales(p_chain, p_surrogate, p_chain->v_theta);
+  }
+  return status;
 }
 
 const struct tb_kernel_type tb_kernel_smh = {

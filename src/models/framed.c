@@ -435,6 +435,8 @@ enum tb_status tb_model_frame(struct tb_model* p_base,
   }
   *p_out = *p_base;
   p_out->is_even = false; /* not about c */
+  p_out->p_rows = NULL;   /* the frame mixes its coordinates */
+  p_out->p_mixtures = NULL;
   p_out->type = &p->type;
   p_out->p_frame = &p->frame;
   p_out->p_base = p_base;

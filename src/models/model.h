@@ -84,6 +84,7 @@ struct tb_curvature {
 struct tb_model;
 struct tb_model_blocks;
 struct tb_model_expansion;
+struct tb_mixtures;
 struct tb_shelf;
 
 struct tb_model_type {
@@ -343,10 +344,21 @@ struct tb_model {
   struct tb_poll* p_poll;         /* lent for a call; NULL: nobody waits */
   struct tb_model* p_base;        /* what models/framed.h has put the frame
                                      around; NULL for all else */
-  uint64_t fingerprint;           /* of the data, to recognise them again */
-  uint64_t n_stored;              /* how often store_scalar() was called */
+  /* what models/scaled.h has put hyperparameters around, and their priors: the
+     leading coordinates are those of p_rows, the others phi; NULL for all else
+   */
+  const struct tb_model* p_rows;
+  const struct tb_mixtures* p_mixtures;
+  uint64_t fingerprint; /* of the data, to recognise them again */
+  uint64_t n_stored;    /* how often store_scalar() was called */
   void* p_self;
 };
+
+/* the model of the rows alone, whose coordinates are the leading ones */
+static inline const struct tb_model*
+tb_model_of_rows(const struct tb_model* p_model) {
+  return p_model->p_rows == NULL ? p_model : p_model->p_rows;
+}
 
 /* Are variables other numbers than the parameters? A model that does not say
  * that it is_natural is taken to have a map where its type has one: who reads a

@@ -8,29 +8,24 @@
  * place. gibbs() moves phi given theta by the draws of the mixtures, which look
  * at no row.
  *
- * move() proposes theta given phi from the normal law that it would have if the
- * log likelihood were quadratic, with Hessian -H and gradient g at c,
- *
- *   theta ~ N(m, A^-1),  A = H + P(phi),  m = c + A^-1 [g - P(phi) (c - mu)],
- *
- * mu the locations of the priors: anew, or near by, theta' = m + a (theta - m)
- * + sqrt(1 - a^2) A^-1/2 xi. Both are reversible for that law.
+ * move() proposes theta given phi from the normal law N(m, A^-1) that it would
+ * have if the log likelihood were quadratic, with Hessian -H and gradient g at
+ * c (priors/mixture-law.h): anew, or near by, theta' = m + a (theta - m) +
+ * sqrt(1
+ * - a^2) A^-1/2 xi. Both are reversible for that law.
  *
  *   symbol  variable  shape    owner
  *   theta   v_theta   n_base   caller
  *   phi     .. after  n_hyper  caller, or held: scaled, at v_held
  *           v_work    as tb_mixtures_n_work() says  scratch
- *   P, mu   v_all, v_mean  n_base   scratch, 0 where no mixture covers
+ *   P       v_all     n_base   scratch, 0 where no mixture covers
  *   c, g, H v_center, v_slope, v_hessian  n_base, n_base, n_base^2  scaled
- *   A       v_chol    n_base^2  scratch, its Cholesky factor
  */
 #include "models/scaled.h"
 
-#include "base/chol.h"
 #include "base/clip.h"
 #include "base/hash.h"
-#include "base/norm.h"
-#include "priors/mixture.h"
+#include "priors/mixture-law.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -50,7 +45,7 @@ struct scratch {
   double* v_all;
   double* v_hyper;
   double* v_work;
-  double* v_move;           /* n_base (n_base + 2), where it has moves */
+  double* v_move;           /* of a move, where it has them */
   struct tb_workspace work; /* the base's */
 };
 
@@ -61,7 +56,8 @@ static size_t n_plain(const struct scaled* p) {
 
 static size_t own_size(const struct scaled* p) {
   const size_t n = p->p_base->n_dim;
-  const size_t n_move = p->v_center == NULL ? 0 : n * (n + 2);
+  const size_t n_move =
+      p->v_center == NULL ? 0 : n + tb_mixture_given_size(&p->mixtures, n);
   return tb_align((n_plain(p) + n_move) * sizeof(double));
 }
 
@@ -149,49 +145,12 @@ static enum tb_status scaled_gibbs(const struct tb_model* p_model,
 #define NEAR      0.3
 #define NEAR_KEEP 0.9
 
-/* v := L^-1 v and v := L^-T v */
-static void solve_lower(size_t n, const double* v_chol, double* v) {
-  for (size_t j = 0; j < n; ++j) {
-    v[j] /= v_chol[j * n + j];
-    for (size_t i = j + 1; i < n; ++i) {
-      v[i] -= v_chol[j * n + i] * v[j];
-    }
-  }
-}
-static void solve_upper(size_t n, const double* v_chol, double* v) {
-  for (size_t j = n; j-- > 0;) {
-    for (size_t i = j + 1; i < n; ++i) {
-      v[j] -= v_chol[j * n + i] * v[i];
-    }
-    v[j] /= v_chol[j * n + j];
-  }
-}
-
-/* L of A and m; false where A has no factor */
-static bool move_law(const struct scaled* p,
-                     const double* v_theta,
-                     const struct scratch* p_s,
-                     double* v_chol,
-                     double* v_mean) {
-  const size_t n = p->p_base->n_dim;
-  double *v_p = p_s->v_all, *v_location = v_mean;
-  memset(v_p, 0, n * sizeof(double));
-  memset(v_location, 0, n * sizeof(double));
-  tb_mixtures_normal(&p->mixtures, v_theta + n, v_location, v_p, p_s->v_work);
-  memcpy(v_chol, p->v_hessian, n * n * sizeof(double));
-  for (size_t j = 0; j < n; ++j) {
-    v_chol[j * n + j] += v_p[j];
-    v_mean[j] = p->v_slope[j] - v_p[j] * (p->v_center[j] - v_location[j]);
-  }
-  if (!tb_chol(n, v_chol, v_chol)) {
-    return false;
-  }
-  solve_lower(n, v_chol, v_mean);
-  solve_upper(n, v_chol, v_mean);
-  for (size_t j = 0; j < n; ++j) {
-    v_mean[j] += p->v_center[j];
-  }
-  return true;
+static struct tb_mixture_law move_law(const struct scaled* p) {
+  return (struct tb_mixture_law){.n_coef = p->p_base->n_dim,
+                                 .v_center = p->v_center,
+                                 .v_slope = p->v_slope,
+                                 .v_bend = p->v_hessian,
+                                 .p_mixtures = &p->mixtures};
 }
 
 static double scaled_move(const struct tb_model* p_model,
@@ -202,29 +161,17 @@ static double scaled_move(const struct tb_model* p_model,
   const struct scaled* p = p_model->p_self;
   const struct scratch s = scratch_at(p, p_work);
   const size_t n = p->p_base->n_dim;
-  double *v_chol = s.v_move, *v_mean = v_chol + n * n, *v_z = v_mean + n;
+  const struct tb_mixture_law law = move_law(p);
+  double* v_xi = s.v_move;
+  struct tb_mixture_given given =
+      tb_mixture_given_at(&p->mixtures, n, v_xi + n);
   memcpy(v_to, v_theta, p_model->n_dim * sizeof(double));
   const double keep = tb_rng_unif(p_rng) < NEAR ? NEAR_KEEP : 0;
-  if (!move_law(p, v_theta, &s, v_chol, v_mean)) {
+  if (!tb_mixture_law_set(&law, v_theta + n, &given)) {
     return 0;
   }
-  /* z = L^T (theta - m), which is standard normal */
-  for (size_t j = 0; j < n; ++j) {
-    v_z[j] = 0;
-    for (size_t i = j; i < n; ++i) {
-      v_z[j] += v_chol[j * n + i] * (v_theta[i] - v_mean[i]);
-    }
-  }
-  const double before = tb_square_norm(v_z, n);
-  for (size_t j = 0; j < n; ++j) {
-    v_z[j] = keep * v_z[j] + sqrt(1 - keep * keep) * tb_rng_norm(p_rng);
-  }
-  const double after = tb_square_norm(v_z, n);
-  solve_upper(n, v_chol, v_z);
-  for (size_t j = 0; j < n; ++j) {
-    v_to[j] = v_mean[j] + v_z[j];
-  }
-  return 0.5 * (after - before);
+  tb_rng_fill_norm(p_rng, v_xi, n);
+  return tb_mixture_law_draw(&law, &given, keep, v_theta, v_xi, v_to);
 }
 
 /* ------------------------------------------------------------------- rows */
@@ -580,6 +527,8 @@ enum tb_status tb_model_scale(struct tb_model* p_base,
     p_out->is_natural = false;
     p_out->n_gibbs_every = 1;
     p_out->has_moves = p->v_center != NULL;
+    p_out->p_rows = p_base;
+    p_out->p_mixtures = &p->mixtures;
     p_out->n_root = 0;
   }
   set_type(p);

@@ -94,23 +94,30 @@ static void horseshoe_gradient(const struct tb_mixture* p_mixture,
 struct horseshoe_given {
   const struct tb_mixture* p_mixture;
   const double* v_square; /* n_coef: z_j^2 */
-  const double* v_inside; /* n_coef: 1 / u_j^2, or 1 / (t u_j)^2 */
+  const double*
+      v_inside; /* n_coef: 1 / u_j^2, or 1 / (t u_j)^2, or u_j^2 / n */
   const double* v_phi;
   double square, other; /* of one coefficient: z_j^2; 1 / c^2 */
+  double sum;           /* of the logarithms of u_j, */
+  double low, high;     /* the least and the largest of them */
 };
 
-/* sum_j log p(beta_j | phi) where q_j = added + factor r_j. Logarithms of
- * products: one of several factors costs as much as of one. */
-static double
-log_coefficients(const struct horseshoe_given* p, double added, double factor) {
+/* sum_j log(added + factor r_j), and sum_j (added + factor r_j) z_j^2 where
+ * v_square is there. Logarithms of products: one of several factors costs as
+ * much as of one. */
+static double sum_of_logs(size_t n,
+                          const double* v_inside,
+                          const double* v_square,
+                          double added,
+                          double factor,
+                          double* p_squares) {
   enum { N_FACTOR = 4 }; /* each between 1e-70 and 1e70, else by itself */
-  const size_t n = p->p_mixture->n_coef;
   double sum = 0, squares = 0;
   for (size_t j = 0; j < n; j += N_FACTOR) {
     double product = 1;
     for (size_t i = j; i < n && i < j + N_FACTOR; ++i) {
-      const double q = added + factor * p->v_inside[i];
-      squares += q * p->v_square[i];
+      const double q = added + factor * v_inside[i];
+      squares += v_square == NULL ? 0 : q * v_square[i];
       if (q > 1e-70 && q < 1e70) {
         product *= q;
       } else {
@@ -119,17 +126,38 @@ log_coefficients(const struct horseshoe_given* p, double added, double factor) {
     }
     sum += log(product);
   }
+  *p_squares = squares;
+  return sum;
+}
+
+/* sum_j log p(beta_j | phi) where q_j = added + factor r_j */
+static double
+log_coefficients(const struct horseshoe_given* p, double added, double factor) {
+  double squares;
+  const double sum = sum_of_logs(p->p_mixture->n_coef,
+                                 p->v_inside,
+                                 p->v_square,
+                                 added,
+                                 factor,
+                                 &squares);
   return 0.5 * (sum - squares);
 }
 
+/* log(u) - (n + 1) / 2 log(1 + u^2 / n) + log(q) / 2 - q z^2 / 2, and of the
+ * Cauchy law with one logarithm */
 static double local_conditional(const void* p_context, double x) {
   const struct horseshoe_given* p = p_context;
   if (is_beyond(x)) {
     return -INFINITY;
   }
-  const double q = p->other + exp(-2 * (p->v_phi[GLOBAL] + x));
-  return log_half_student(x, p->p_mixture->v_argument[DF]) +
-         0.5 * (log(q) - q * p->square);
+  const double df = p->p_mixture->v_argument[DF];
+  const double u2 = exp(2 * x);
+  const double q = p->other + exp(-2 * p->v_phi[GLOBAL]) / u2;
+  if (df == 1) {
+    const double root = 1 + u2;
+    return x + 0.5 * (log(q / (root * root)) - q * p->square);
+  }
+  return log_half_student(x, df) + 0.5 * (log(q) - q * p->square);
 }
 
 static double global_conditional(const void* p_context, double x) {
@@ -145,15 +173,23 @@ static double global_conditional(const void* p_context, double x) {
 static double shared_conditional(const void* p_context, double x) {
   const struct horseshoe_given* p = p_context;
   const double down = x - p->v_phi[GLOBAL];
-  double sum = is_beyond(x) ? -INFINITY : global_log_prior(p->p_mixture, x);
-  for (size_t j = 0; j < p->p_mixture->n_coef; ++j) {
-    const double local = p->v_phi[LOCAL + j] - down;
-    if (is_beyond(local)) {
-      return -INFINITY;
-    }
-    sum += log_half_student(local, p->p_mixture->v_argument[DF]);
+  if (is_beyond(x) || is_beyond(p->low - down) || is_beyond(p->high - down)) {
+    return -INFINITY;
   }
-  return sum;
+  const size_t n = p->p_mixture->n_coef;
+  const double df = p->p_mixture->v_argument[DF];
+  const double factor = exp(-2 * down);
+  const double log =
+      global_log_prior(p->p_mixture, x) + p->sum - (double)n * down;
+  double all = 0;
+  if (isinf(df)) { /* half normal */
+    for (size_t j = 0; j < n; ++j) {
+      all += p->v_inside[j];
+    }
+    return log - 0.5 * factor * all;
+  }
+  return log -
+         0.5 * (df + 1) * sum_of_logs(n, p->v_inside, NULL, 1, factor, &all);
 }
 
 static double slab_conditional(const void* p_context, double x) {
@@ -189,9 +225,20 @@ static void draw_global(struct horseshoe_given given,
 
 static void draw_shared(struct horseshoe_given given,
                         double* v_phi,
+                        double* v_inside,
                         double width,
                         struct tb_rng* p_rng) {
   const double before = v_phi[GLOBAL];
+  const double df = given.p_mixture->v_argument[DF];
+  given.low = INFINITY;
+  given.high = -INFINITY;
+  for (size_t j = 0; j < given.p_mixture->n_coef; ++j) {
+    const double local = v_phi[LOCAL + j];
+    v_inside[j] = exp(2 * local) / (isinf(df) ? 1 : df);
+    given.sum += local;
+    given.low = fmin(given.low, local);
+    given.high = fmax(given.high, local);
+  }
   const double after =
       tb_slice_step(shared_conditional, &given, before, width, p_rng);
   v_phi[GLOBAL] = after;
@@ -237,7 +284,7 @@ static void horseshoe_draw(const struct tb_mixture* p_mixture,
       draw_global(given, v_phi, v_inside, width, p_rng);
       break;
     case 2:
-      draw_shared(given, v_phi, width, p_rng);
+      draw_shared(given, v_phi, v_inside, width, p_rng);
       break;
     default:
       draw_slab(given, v_phi, v_inside, p_rng);

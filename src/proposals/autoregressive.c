@@ -20,7 +20,8 @@ autoregressive_draw(struct tb_chain* p_chain,
                     double* p_log) {
   const size_t n_dim = p_chain->n_dim;
   tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise], v_scratch, n_dim);
-  tb_surrogate_draw(p_surrogate,
+  tb_surrogate_draw(p_chain,
+                    p_surrogate,
                     v_option[0],
                     p_from->v_theta,
                     v_scratch,

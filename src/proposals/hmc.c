@@ -60,7 +60,7 @@ static enum tb_status hmc_draw(struct tb_chain* p_chain,
   const double step = v_option[0] * (0.8 + 0.4 * tb_rng_unif(p_rng));
   tb_rng_fill_norm(p_rng, v_momentum, n_free);
   double energy = 0.5 * tb_square_norm(v_momentum, n_free) -
-                  tb_surrogate_law(p_surrogate, p_from->v_theta, v_w) -
+                  tb_surrogate_law(p_chain, p_surrogate, p_from->v_theta, v_w) -
                   p_from->beyond;
   memset(v_w, 0, n_free * sizeof(double));
   enum tb_status status =
@@ -82,7 +82,8 @@ static enum tb_status hmc_draw(struct tb_chain* p_chain,
         tb_surrogate_beyond(p_chain, p_surrogate, p_to->v_theta, &p_to->beyond);
   }
   energy -= 0.5 * tb_square_norm(v_momentum, n_free) -
-            tb_surrogate_law(p_surrogate, p_to->v_theta, v_w) - p_to->beyond;
+            tb_surrogate_law(p_chain, p_surrogate, p_to->v_theta, v_w) -
+            p_to->beyond;
   /* thrown out of what can be represented: refused */
   *p_log = isnan(energy) ? -INFINITY : energy;
   return status;

@@ -33,6 +33,8 @@ struct tb_proposal_type {
   /* Are its options possible? NULL: it has none. */
   bool (*is_possible)(const double* v_option);
 
+  bool moves_scales; /* does it draw hyperparameters, too? */
+
   size_t n_array; /* of scratch, n_dim each, TB_PROPOSAL_N_ARRAY at most */
 
   /* required: SETS p_to, and *p_log to the log ratio above; random numbers come

@@ -5,7 +5,9 @@
   MEMBER(independent)                                                          \
   MEMBER(autoregressive)                                                       \
   MEMBER(hmc)                                                                  \
-  MEMBER(slice)
+  MEMBER(slice)                                                                \
+  MEMBER(scales)                                                               \
+  MEMBER(marginal)
 
 #define MEMBER(name) extern const struct tb_proposal_type tb_proposal_##name;
 MEMBERS

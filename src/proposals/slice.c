@@ -8,6 +8,7 @@
 #include "proposals/proposal.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { N_OUT = 64, N_IN = 200 };
 
@@ -27,7 +28,7 @@ struct line {
 
 /* log pi^ at from + s u, less that at from; p_to := that place */
 static enum tb_status line_at(const struct line* p, double s, double* p_log) {
-  const size_t n_dim = p->p_chain->n_dim;
+  const size_t n_dim = tb_surrogate_n_coef(p->p_surrogate);
   const double* v_line = p->p_surrogate->lines.v_line + p->k * n_dim;
   double after = 0;
   for (size_t j = 0; j < n_dim; ++j) {
@@ -74,12 +75,17 @@ static enum tb_status slice_draw(struct tb_chain* p_chain,
   (void)v_scratch;
   *p_log = -INFINITY; /* stays, where there is no line */
   p_to->beyond = p_from->beyond;
+  memcpy(p_to->v_theta, p_from->v_theta, p_chain->n_dim * sizeof(double));
   if (p_surrogate->lines.n_line == 0) {
     return TB_STATUS_ok;
   }
   line.k = tb_rng_index(p_rng, p_surrogate->lines.n_line);
-  line.slope = tb_surrogate_slope(p_surrogate, line.k, p_from->v_theta);
-  line.bend = p_surrogate->lines.v_bend[line.k];
+  tb_surrogate_slope(p_chain,
+                     p_surrogate,
+                     line.k,
+                     p_from->v_theta,
+                     &line.slope,
+                     &line.bend);
   enum tb_status status = tb_surrogate_beyond_line(p_chain,
                                                    p_surrogate,
                                                    line.k,

@@ -94,12 +94,14 @@ static enum tb_status slot_gradient_anew(struct tb_run* p_run,
 }
 
 /* The model's own draw, where one is due: by the count that goes on when a run
- * is resumed. */
+ * is resumed. Kernels that ask for the factorised test draw what it does not
+ * see themselves. */
 static enum tb_status slot_gibbs(struct tb_run* p_run, struct tb_slot* p_slot) {
   const struct tb_model* p_model = p_run->spec.p_model;
   struct tb_chain* p_chain = &p_slot->chain;
   if (p_model->n_gibbs_every == 0 || p_chain->iteration == 0 ||
-      p_chain->iteration % p_model->n_gibbs_every != 0) {
+      p_chain->iteration % p_model->n_gibbs_every != 0 ||
+      p_run->kernel.flags & TB_KERNEL_FACTORISED) {
     return TB_STATUS_ok;
   }
   const enum tb_status status =

@@ -27,6 +27,7 @@ static const struct {
     {"mixtures", check_mixtures},
     {"passes", check_passes},
     {"priors", check_priors},
+    {"proposals", check_proposals},
     {"responses", check_responses},
     {"run", check_run},
     {"scaled", check_scaled},

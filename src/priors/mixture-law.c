@@ -1,0 +1,143 @@
+#include "priors/mixture-law.h"
+
+#include "base/chol.h"
+#include "base/norm.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { N_ARRAY = 4 }; /* n_coef each */
+
+size_t tb_mixture_given_size(const struct tb_mixtures* p_mixtures,
+                             size_t n_coef) {
+  return n_coef * (n_coef + N_ARRAY) + tb_mixtures_n_work(p_mixtures);
+}
+
+struct tb_mixture_given
+tb_mixture_given_at(const struct tb_mixtures* p_mixtures,
+                    size_t n_coef,
+                    double* v_scratch) {
+  (void)p_mixtures;
+  double* v_upper = v_scratch + N_ARRAY * n_coef;
+  return (struct tb_mixture_given){.v_precision = v_scratch,
+                                   .v_location = v_scratch + n_coef,
+                                   .v_mean = v_scratch + 2 * n_coef,
+                                   .v_z = v_scratch + 3 * n_coef,
+                                   .v_upper = v_upper,
+                                   .v_work = v_upper + n_coef * n_coef};
+}
+
+void tb_mixture_law_scales(const struct tb_mixture_law* p_law,
+                           const double* v_phi,
+                           struct tb_mixture_given* p_given) {
+  const size_t n_byte = p_law->n_coef * sizeof(double);
+  memset(p_given->v_precision, 0, n_byte);
+  memcpy(p_given->v_location, p_law->v_center, n_byte);
+  tb_mixtures_normal(p_law->p_mixtures,
+                     v_phi,
+                     p_given->v_location,
+                     p_given->v_precision,
+                     p_given->v_work);
+}
+
+/* v_out := g - H (mu - c), the gradient at mu */
+static void gradient_there(const struct tb_mixture_law* p_law,
+                           struct tb_mixture_given* p_given,
+                           double* v_out) {
+  const size_t n = p_law->n_coef;
+  double* v_away = p_given->v_z;
+  for (size_t j = 0; j < n; ++j) {
+    v_away[j] = p_given->v_location[j] - p_law->v_center[j];
+  }
+  memcpy(v_out, p_law->v_slope, n * sizeof(double));
+  for (size_t i = 0; i < n; ++i) {
+    const double* v_column = p_law->v_bend + i * n;
+    for (size_t j = 0; v_away[i] != 0 && j < n; ++j) {
+      v_out[j] -= v_column[j] * v_away[i];
+    }
+  }
+}
+
+bool tb_mixture_law_set(const struct tb_mixture_law* p_law,
+                        const double* v_phi,
+                        struct tb_mixture_given* p_given) {
+  const size_t n = p_law->n_coef;
+  double *v_upper = p_given->v_upper, *v_mean = p_given->v_mean;
+  tb_mixture_law_scales(p_law, v_phi, p_given);
+  gradient_there(p_law, p_given, v_mean);
+  memcpy(v_upper, p_law->v_bend, n * n * sizeof(double));
+  for (size_t j = 0; j < n; ++j) {
+    v_upper[j * n + j] += p_given->v_precision[j];
+  }
+  if (!tb_chol_upper(n, v_upper)) {
+    return false;
+  }
+  tb_upper_solve_transposed(n, v_upper, v_mean);
+  memcpy(p_given->v_z, v_mean, n * sizeof(double)); /* for the marginal */
+  tb_upper_solve(n, v_upper, v_mean);
+  for (size_t j = 0; j < n; ++j) {
+    v_mean[j] += p_given->v_location[j];
+  }
+  return isfinite(tb_square_norm(v_mean, n));
+}
+
+double tb_mixture_law_marginal(const struct tb_mixture_law* p_law,
+                               const double* v_phi,
+                               const struct tb_mixture_given* p_given) {
+  const size_t n = p_law->n_coef;
+  double sum = tb_square_norm(p_given->v_z, n);
+  for (size_t j = 0; j < n; ++j) {
+    const double precision = p_given->v_precision[j];
+    sum -= 2 * log(p_given->v_upper[j * n + j]);
+    sum += precision > 0 ? log(precision) : 0;
+  }
+  return tb_mixtures_log_prior(p_law->p_mixtures, v_phi) + 0.5 * sum;
+}
+
+double tb_mixture_law_draw(const struct tb_mixture_law* p_law,
+                           const struct tb_mixture_given* p_given,
+                           double stay,
+                           const double* v_from,
+                           double* v_xi,
+                           double* v_beta) {
+  const size_t n = p_law->n_coef;
+  const double *v_upper = p_given->v_upper, *v_mean = p_given->v_mean;
+  double before = 0;
+  if (v_from != NULL) {
+    /* z = R (beta - m), which is standard normal */
+    const double rest = sqrt(1 - stay * stay);
+    double* v_z = p_given->v_z;
+    memset(v_z, 0, n * sizeof(double));
+    for (size_t j = 0; j < n; ++j) {
+      const double t = v_from[j] - v_mean[j];
+      for (size_t i = 0; i <= j; ++i) {
+        v_z[i] += v_upper[j * n + i] * t;
+      }
+    }
+    before = tb_square_norm(v_z, n);
+    for (size_t j = 0; j < n; ++j) {
+      v_xi[j] = stay * v_z[j] + rest * v_xi[j];
+    }
+  }
+  const double after = v_from == NULL ? 0 : tb_square_norm(v_xi, n);
+  tb_upper_solve(n, v_upper, v_xi);
+  for (size_t j = 0; j < n; ++j) {
+    v_beta[j] = v_mean[j] + v_xi[j];
+  }
+  return 0.5 * (after - before);
+}
+
+double tb_mixture_law_prior(const struct tb_mixture_law* p_law,
+                            const double* v_beta,
+                            const double* v_phi,
+                            const struct tb_mixture_given* p_given) {
+  double sum = 0;
+  for (size_t j = 0; j < p_law->n_coef; ++j) {
+    const double precision = p_given->v_precision[j];
+    const double t = v_beta[j] - p_given->v_location[j];
+    if (precision > 0) {
+      sum += log(precision) - precision * t * t;
+    }
+  }
+  return tb_mixtures_log_prior(p_law->p_mixtures, v_phi) + 0.5 * sum;
+}

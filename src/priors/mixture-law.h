@@ -1,0 +1,82 @@
+/* The normal law of coefficients given their scales. With a log likelihood that
+ * is quadratic about c, with gradient g and Hessian -H there, and beta ~ N(mu,
+ * 1 / P(phi)) where a mixture covers it,
+ *
+ *   beta | phi ~ N(m, A^-1),  A = H + P,  m = mu + A^-1 r,  r = g - H (mu - c),
+ *
+ * mu = c where none covers it, and with beta integrated out, up to a constant,
+ *
+ *   log p(phi) + (sum log P - log |A| + r^T A^-1 r) / 2.
+ *
+ * About mu, as r does not depend on phi: nothing cancels where P is large.
+ *
+ *   symbol  variable     shape  owner
+ *   c, g    v_center, v_slope  n_coef          the caller
+ *   H       v_bend       n_coef x n_coef       the caller
+ *   P, mu   v_precision, v_location  n_coef    given; P is 0 where none covers
+ *   R       v_upper      n_coef x n_coef       given: R^T R = A
+ */
+#ifndef TB_PRIORS_MIXTURE_LAW_H
+#define TB_PRIORS_MIXTURE_LAW_H
+
+#include "priors/mixture.h"
+
+struct tb_mixture_law {
+  size_t n_coef;
+  const double* v_center;
+  const double* v_slope;
+  const double* v_bend;
+  const struct tb_mixtures* p_mixtures;
+};
+
+/* What is known of it at one phi, in scratch of the caller's. */
+struct tb_mixture_given {
+  double* v_precision;
+  double* v_location;
+  double* v_mean;
+  double* v_z; /* n_coef, free */
+  double* v_upper;
+  double* v_work;
+};
+
+/* numbers of that scratch, and where each lies */
+size_t tb_mixture_given_size(const struct tb_mixtures* p_mixtures,
+                             size_t n_coef);
+struct tb_mixture_given
+tb_mixture_given_at(const struct tb_mixtures* p_mixtures,
+                    size_t n_coef,
+                    double* v_scratch);
+
+/* P and mu at phi; SETS all of them */
+void tb_mixture_law_scales(const struct tb_mixture_law* p_law,
+                           const double* v_phi,
+                           struct tb_mixture_given* p_given);
+
+/* Those, R and m. False where A is not positive definite, to rounding. */
+bool tb_mixture_law_set(const struct tb_mixture_law* p_law,
+                        const double* v_phi,
+                        struct tb_mixture_given* p_given);
+
+/* the marginal density of phi above, where it is set there and nothing has been
+ * drawn since */
+double tb_mixture_law_marginal(const struct tb_mixture_law* p_law,
+                               const double* v_phi,
+                               const struct tb_mixture_given* p_given);
+
+/* v_beta := m + stay (v_from - m) + sqrt(1 - stay^2) R^-1 xi, which leaves the
+ * law invariant; v_from may be NULL where stay is 0, v_xi is lost. Returns the
+ * log density at v_from less that at v_beta (0 where v_from is NULL). */
+double tb_mixture_law_draw(const struct tb_mixture_law* p_law,
+                           const struct tb_mixture_given* p_given,
+                           double stay,
+                           const double* v_from,
+                           double* v_xi,
+                           double* v_beta);
+
+/* log p(phi) + log p(beta | phi), where P and mu are those of phi */
+double tb_mixture_law_prior(const struct tb_mixture_law* p_law,
+                            const double* v_beta,
+                            const double* v_phi,
+                            const struct tb_mixture_given* p_given);
+
+#endif

@@ -1,0 +1,317 @@
+# Exact steps from a few rows under priors with hyperparameters. That steps are
+# reversible is in tools/core-check/test-proposals.c; posteriors against
+# quadrature are in test-model-scaled.R as well.
+
+scales_model <- function(prior, n = 2500, family = "bernoulli") {
+  withr::local_seed(11)
+  x <- cbind("(Intercept)" = 1, matrix(stats::rnorm(n * 3), n))
+  colnames(x)[-1] <- c("a", "b", "c")
+  eta <- -0.5 + 0.4 * x[, "a"]
+  y <- switch(
+    family,
+    bernoulli = stats::rbinom(n, 1, stats::plogis(eta)),
+    poisson = stats::rpois(n, exp(eta)),
+    gaussian = eta + stats::rnorm(n)
+  )
+  model_glm(
+    x,
+    y,
+    family,
+    prior = prior,
+    prior_intercept = prior_normal(0, 2),
+    sigma = if (family == "gaussian") 1
+  )
+}
+
+priors_with_scales <- list(
+  ridge = prior_ridge(scale = 0.5),
+  hs = prior_hs(global_scale = 0.1),
+  r2d2 = prior_r2d2(0.3, 3, autoscale = FALSE)
+)
+
+test_that("draws are those of steps on all rows, for each prior and family", {
+  skip_on_cran()
+  for (family in c("bernoulli", "poisson")) {
+    for (kind in names(priors_with_scales)) {
+      model <- scales_model(priors_with_scales[[kind]], family = family)
+      run <- function(kernel, seed, thin = 1) {
+        fit <- sg_sample(
+          model,
+          kernel,
+          iter = 500 + 2000 * thin,
+          warmup = 500,
+          thin = thin,
+          seed = seed,
+          refresh = 0
+        )
+        # coordinates: natural scales may have no mean
+        at <- fit$unconstrained
+        n <- dim(at)[[3]]
+        list(
+          fit = fit,
+          mean = apply(at, 3, mean),
+          sd = apply(at, 3, stats::sd),
+          error = apply(at, 3, posterior::mcse_mean),
+          ess = apply(at, 3, posterior::ess_mean)
+        )
+      }
+      ours <- run(NULL, 1)
+      expect_identical(ours$fit$kernel$name, "smh")
+      expect_match(ours$fit$plan, "whatever the hyperparameters")
+      expect_gt(min(ours$ess), 1000)
+      other <- run(kernel_hmc(), 2)
+      z <- (ours$mean - other$mean) / sqrt(ours$error^2 + other$error^2)
+      expect_lt(max(abs(z)), 4.5)
+      error <- sqrt(1 / ours$ess + 1 / other$ess)
+      expect_lt(max(abs(log(ours$sd / other$sd)) / error), 6)
+    }
+  }
+})
+
+test_that("a quadratic likelihood is the surrogate: all are accepted", {
+  for (prior in priors_with_scales) {
+    model <- scales_model(prior, family = "gaussian")
+    fit <- sg_sample(model, iter = 200, chains = 1, seed = 1, refresh = 0)
+    expect_identical(fit$kernel$name, "smh")
+    expect_true(all(fit$chains$acceptance == 1))
+    expect_true(all(fit$chains$rows_thinned == 0))
+  }
+})
+
+test_that("lambda scales rows, not the prior of hyperparameters", {
+  model <- scales_model(prior_ridge(scale = 0.5), n = 900)
+  lambda <- 90
+  run <- function(kernel, thin) {
+    fit <- sg_sample(
+      model,
+      kernel,
+      iter = 500 + 3000 * thin,
+      warmup = 500,
+      thin = thin,
+      seed = 5,
+      lambda = lambda,
+      refresh = 0
+    )
+    fit$unconstrained
+  }
+  ours <- run(kernel_smh(), 5)
+  other <- run(kernel_hmc(), 1)
+  error <- function(at) apply(at, 3, posterior::mcse_mean)
+  z <- (apply(ours, 3, mean) - apply(other, 3, mean)) /
+    sqrt(error(ours)^2 + error(other)^2)
+  expect_lt(max(abs(z)), 4.5)
+})
+
+test_that("draws do not depend on cores, and go on where they were", {
+  model <- scales_model(prior_hs(global_scale = 0.1))
+  mixed <- proposal_mixture(
+    proposal_scales(2),
+    proposal_hmc(),
+    proposal_slice(0.2),
+    times = 2
+  )
+  for (kernel in list(
+    NULL,
+    kernel_smh(),
+    kernel_smh(proposal = mixed, awkward = 1:10)
+  )) {
+    run <- function(...) {
+      sg_sample(
+        model,
+        kernel,
+        ...,
+        warmup = 30,
+        chains = 2,
+        seed = 1,
+        refresh = 0
+      )
+    }
+    one <- run(iter = 80)
+    expect_identical(run(iter = 80, cores = 2)$draws, one$draws)
+    more <- sg_resume(one, iter = 40, refresh = 0)
+    expect_equal(
+      unclass(posterior::as_draws_array(more)),
+      unclass(posterior::as_draws_array(run(iter = 120))),
+      ignore_attr = TRUE
+    )
+  }
+})
+
+test_that("columns that depend on each other have a posterior", {
+  withr::local_seed(3)
+  n <- 2500
+  a <- stats::rnorm(n)
+  x <- cbind("(Intercept)" = 1, a = a, twice = a)
+  y <- stats::rbinom(n, 1, stats::plogis(a))
+  model <- model_glm(
+    x,
+    y,
+    prior = prior_ridge(),
+    prior_intercept = prior_normal(0, 2)
+  )
+  fit <- sg_sample(model, iter = 1000, seed = 1, refresh = 0)
+  expect_identical(fit$kernel$name, "smh")
+  draws <- posterior::as_draws_matrix(fit$draws)
+  expect_lt(abs(mean(draws[, "a"] + draws[, "twice"]) - 1), 0.15)
+  expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.02)
+})
+
+test_that("where few steps are accepted all rows are looked at, and it is told", {
+  local_settings(recipe = list(scales_acceptance = 0.999))
+  model <- scales_model(prior_ridge(), n = 200)
+  fit <- sg_sample(model, iter = 60, chains = 1, seed = 1, refresh = 0)
+  expect_identical(fit$kernel$name, "mala")
+  expect_match(fit$plan, "from a few would be accepted with probability 0")
+})
+
+test_that("a parameter that is sampled leaves it to steps on sums", {
+  withr::local_seed(4)
+  d <- data.frame(a = stats::rnorm(300), b = stats::rnorm(300))
+  d$y <- d$a + stats::rnorm(300)
+  fit <- tall_glm(y ~ a + b, d, prior = prior_ridge(), iter = 100, refresh = 0)
+  expect_match(fit$plan, "sums over all rows.*`sigma` is sampled")
+})
+
+# ---- every way to run on such a model ---------------------------------------
+
+test_that("each kernel and estimator runs, or says why not", {
+  model <- scales_model(prior_hs(global_scale = 0.1), n = 300)
+  kernels <- conformance_kernels()
+  kernels <- kernels[!duplicated(vapply(kernels, `[[`, "", "name"))]
+  gradients <- list(
+    none = NULL,
+    simple = gradient_simple(),
+    cv = gradient_cv(),
+    order = gradient_cv(order = 2),
+    saga = gradient_saga(),
+    svrg = gradient_svrg(),
+    full = gradient_full()
+  )
+  n_run <- 0
+  for (entry in kernels) {
+    kernel <- entry$make(0.01)
+    for (gradient in gradients) {
+      said <- tryCatch(
+        {
+          fit <- sg_sample(
+            model,
+            kernel,
+            gradient = gradient,
+            iter = 12,
+            chains = 1,
+            seed = 1,
+            refresh = 0
+          )
+          expect_true(all(is.finite(fit$draws)))
+          n_run <- n_run + 1
+          NULL
+        },
+        tall_error_unsupported = conditionMessage
+      )
+      if (!is.null(said)) {
+        is_noisy <- !kernel_is_metropolis(kernel)
+        expect_match(said, if (is_noisy) "kernel_smh" else "kernel_|gradient_")
+      }
+    }
+  }
+  expect_gt(n_run, 10)
+})
+
+test_that("what looks at a fit of it works, or says why not", {
+  model <- scales_model(prior_hs(global_scale = 0.1), n = 300)
+  for (kernel in list(kernel_smh(), kernel_mala())) {
+    fit <- sg_sample(
+      model,
+      kernel,
+      iter = 200,
+      chains = 2,
+      keep = c("draws", "gradients"),
+      seed = 1,
+      refresh = 0
+    )
+    expect_s3_class(summary(fit), "tall_summary")
+    expect_true(is.finite(ksd(fit)))
+    expect_no_error(suppressMessages(zero_variance(fit)))
+    expect_no_error(fssd(fit))
+    expect_true(all(is.finite(shrinkage(fit))))
+    expect_error(bias_check(fit), class = "tall_error_unsupported")
+  }
+  expect_error(subsampling_weights(model), class = "tall_error_unsupported")
+  expect_error(lipschitz(model), class = "tall_error_unsupported")
+})
+
+test_that("proposals of hyperparameters want some", {
+  plain <- tall_model(300)
+  expect_snapshot(error = TRUE, {
+    sg_sample(plain, kernel_smh(proposal = proposal_scales()), refresh = 0)
+    proposal_scales(0)
+    proposal_scales(stay = 1)
+    proposal_marginal(-1)
+  })
+})
+
+# ---- calibration ------------------------------------------------------------
+
+# Parameters from their prior, with scales near 0 among them, data from these:
+# ranks are uniform.
+test_that("ranks are uniform under a ridge and a horseshoe", {
+  skip_on_cran()
+  n <- 500
+  n_rank <- 15
+  prior <- list(
+    ridge = prior_ridge(df = 3, scale = 0.2),
+    hs = prior_hs(global_scale = 0.05, slab_scale = 1)
+  )
+  half_t <- function(n, df, scale) abs(stats::rt(n, df)) * scale
+  draw <- list(
+    ridge = function(d) {
+      sd <- half_t(1, 3, 0.2)
+      c(stats::rnorm(d, 0, sd), sd)
+    },
+    hs = function(d) {
+      global <- half_t(1, 1, 0.05)
+      local <- half_t(d, 1, 1)
+      slab <- 1 / sqrt(stats::rgamma(1, 2, 2))
+      sd <- 1 / sqrt(1 / slab^2 + 1 / (global * local)^2)
+      c(stats::rnorm(d, 0, sd), global, slab)
+    }
+  )
+  for (kind in names(prior)) {
+    ranks <- vapply(
+      seq_len(60),
+      function(k) {
+        withr::local_seed(1000 + k)
+        d <- 3
+        x <- cbind("(Intercept)" = 1, matrix(stats::rnorm(n * d), n))
+        truth <- draw[[kind]](d)
+        intercept <- stats::rnorm(1, -0.5, 0.5)
+        eta <- drop(x %*% c(intercept, truth[1:d]))
+        model <- model_glm(
+          x,
+          stats::rbinom(n, 1, stats::plogis(eta)),
+          prior = prior[[kind]],
+          prior_intercept = prior_normal(-0.5, 0.5)
+        )
+        fit <- sg_sample(
+          model,
+          kernel_smh(),
+          iter = 100 + 12 * n_rank,
+          warmup = 100,
+          thin = 12,
+          chains = 1,
+          seed = k,
+          refresh = 0
+        )
+        draws <- posterior::as_draws_matrix(fit$draws)
+        known <- c(intercept, truth)
+        colSums(draws[, seq_along(known)] < rep(known, each = n_rank))
+      },
+      numeric(length(draw[[kind]](3)) + 1)
+    )
+    # four cells of four ranks each
+    p <- apply(ranks, 1, function(r) {
+      stats::chisq.test(table(factor(r %/% 4, 0:3)))$p.value
+    })
+    expect_gt(min(p) * length(p), 0.01)
+  }
+})
