@@ -284,7 +284,7 @@ update.tall_regression <- function(object, formula., ..., evaluate = TRUE) {
   for (name in names(extras)) {
     if (name %in% null_priors) {
       changed[name] <- extras[name] # NULL is a prior, too
-    } else {
+    } else if (!is.null(extras[[name]]) || name %in% names(changed)) {
       # NULL takes the argument out of the call
       changed[[name]] <- extras[[name]]
     }

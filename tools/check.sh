@@ -22,7 +22,7 @@ export _R_CHECK_PKG_SIZES_THRESHOLD_=10
 # Packages that tools/setup.R leaves out, or cannot have, may be missing; a note
 # of that, and of nothing else, is fine.
 missing=$(Rscript -e '
-  optional <- c("RTMB", "marginaleffects", "parsnip")
+  optional <- c("RTMB", "marginaleffects", "parsnip", "projpred")
   there <- vapply(optional, requireNamespace, TRUE, quietly = TRUE)
   cat(optional[!there])
 ')

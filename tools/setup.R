@@ -386,7 +386,14 @@ set_up_site <- function() {
 
 # Those that have functions of their own here, or that neither Debian 12 nor
 # some seconds of compiling give. Tests can do without: they are skipped.
-own_way <- c("RTMB", "RPostgres", "marginaleffects", "parsnip", "tidybayes")
+own_way <- c(
+  "RTMB",
+  "RPostgres",
+  "marginaleffects",
+  "parsnip",
+  "projpred",
+  "tidybayes"
+)
 
 # Packages with the versions that are needed at least.
 packages_for <- function(goal) {

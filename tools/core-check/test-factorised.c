@@ -102,6 +102,7 @@ struct setting {
   size_t n_awkward;
   const double* v_awkward; /* from 0 */
   const double* v_metric;  /* n_dim x n_dim; NULL: none */
+  const double* v_free;    /* likewise, where there is a metric */
   const double* v_line;    /* of one; NULL: none */
   size_t n_proposal;
   const double* v_proposal; /* places */
@@ -140,7 +141,7 @@ static struct tb_run* run_with(struct fixture* p,
        p_setting->n_awkward},
       {"lines", p_setting->v_line, NULL, n_dim, n_dim},
       {"metric", p_setting->v_metric, NULL, n_dim * n_dim, n_dim},
-      {"free", p_setting->v_metric, NULL, n_dim * n_dim, n_dim}};
+      {"free", p_setting->v_free, NULL, n_dim * n_dim, n_dim}};
   const struct tb_param v_kernel[] = {
       {"proposals", p_setting->v_proposal, NULL, n, n},
       {"shares", v_share, NULL, n, n},
@@ -149,6 +150,7 @@ static struct tb_run* run_with(struct fixture* p,
   const struct tb_params estimator = {v_estimator,
                                       p_setting->v_line == NULL     ? 5
                                       : p_setting->v_metric == NULL ? 6
+                                      : p_setting->v_free == NULL   ? 7
                                                                     : 8};
   const struct tb_params kernel = {v_kernel, n > 0 ? 4 : 0};
   const struct tb_run_spec spec = {.p_model = &p->model,
@@ -466,11 +468,26 @@ static bool symmetric_with(struct check* p_check,
   return n >= 3;
 }
 
+/* L of the law of symmetric_with()'s model, in one dimension */
+static double law_precision(void) {
+  const struct setting plain = {.n_awkward = 0};
+  const double v_at[1] = {0.05};
+  struct fixture f;
+  steep_model(&f, 1, 5, 1, 2);
+  struct tb_run* p_run = run_with(&f, v_at, v_at, 1, 1, &plain);
+  const double root = law_of(p_run)->frame.v_chol[0];
+  tb_run_destroy(p_run);
+  fixture_free(&f);
+  return root;
+}
+
 static void steps_are_reversible(struct check* p_check) {
   const double v_place[] = {0, 1, 2, 3};
-  const double v_option[] = {0, 0, 0.7, 0, 0.9, 2, 1.5, 0};
-  const double metric = 1.7, line = 0.8, v_size[] = {0, 2, 5};
-  size_t n_told = 0;
+  /* leaps whose energies differ, so that the coin matters */
+  const double v_option[] = {0, 0, 0.7, 0, 1.5, 2, 1.5, 0};
+  const double metric = 0.8 * law_precision(), v_size[] = {0, 2, 5};
+  const double along = 1 / metric;
+  size_t v_told[5] = {0};
   for (size_t n = 0; n < 3; ++n) {
     for (size_t which = 0; which < 5; ++which) {
       for (double inner = 1; inner <= 3; inner += 2) {
@@ -479,16 +496,19 @@ static void steps_are_reversible(struct check* p_check) {
             .n_awkward = (size_t)v_size[n],
             .v_awkward = n == 1 ? v_two : v_first_five,
             .v_metric = which % 2 == 0 ? &metric : NULL,
-            .v_line = &line,
+            .v_free = inner == 1 ? &along : NULL,
+            .v_line = &along,
             .n_proposal = which == 4 ? 4 : 1,
             .v_proposal = v_place + first,
             .v_option = v_option + 2 * first,
             .n_inner = inner};
-        n_told += symmetric_with(p_check, &setting);
+        v_told[which] += symmetric_with(p_check, &setting);
       }
     }
   }
-  CHECK(n_told >= 24);
+  for (size_t which = 0; which < 5; ++which) {
+    CHECK(v_told[which] >= 4);
+  }
 }
 
 /* what cannot be: rows that are not, not in order, proposals that are none */
@@ -618,6 +638,119 @@ static void law_of_one_step(struct check* p_check) {
       }
     }
     CHECK(n > 5);
+    CHECK(fabs(check_chi_square(v_a, v_b, n)) < 5);
+    tb_run_destroy(p_run);
+    fixture_free(&f);
+  }
+}
+
+/* The law of a chain on the surrogate by quadrature in one dimension: where it
+ * still is, and a density on N_PLACE places z. */
+enum { N_PLACE = 400 };
+
+struct inner_law {
+  double stayed;
+  double v_place[N_PLACE];
+};
+
+static const double place_width = 16.0 / N_PLACE;
+
+/* density of a draw at z' from z, both from the mean of the law: of independent
+ * ones and autoregressive ones, each in half of the steps */
+static double draw_density(double from, double to, double stay) {
+  const double spread = 1 - stay * stay, near = to - stay * from;
+  return 0.5 / sqrt(8 * atan(1)) *
+         (exp(-0.5 * to * to) +
+          exp(-0.5 * near * near / spread) / sqrt(spread));
+}
+
+/* v_beyond: of the places, and last where the chain started */
+static void inner_step(const double* v_z,
+                       const double* v_beyond,
+                       double stay,
+                       struct inner_law* p) {
+  struct inner_law next = {0};
+  for (size_t from = 0; from <= N_PLACE; ++from) {
+    const double mass = from < N_PLACE ? p->v_place[from] : p->stayed;
+    double left = mass;
+    for (size_t to = 0; to < N_PLACE; ++to) {
+      const double moved = mass * place_width *
+                           draw_density(v_z[from], v_z[to], stay) *
+                           fmin(1, exp(v_beyond[to] - v_beyond[from]));
+      next.v_place[to] += moved;
+      left -= moved;
+    }
+    *(from < N_PLACE ? &next.v_place[from] : &next.stayed) += left;
+  }
+  *p = next;
+}
+
+/* One step from a place: K steps on the surrogate and the test, as often as the
+ * quadrature says, with S of 0, 2 and 5 rows. */
+static void law_of_surrogate_steps(struct check* p_check) {
+  enum { N_STEP = 20000, N_CELL = 10, EACH = N_PLACE / N_CELL };
+  const double stay = 0.7, v_option[] = {0, 0, stay, 0}, v_kind[] = {0, 1};
+  const double v_size[] = {0, 2, 5};
+  for (int k = 0; k < 6; ++k) {
+    const size_t n_awkward = (size_t)v_size[k % 3];
+    const double v_at[1] = {0.05};
+    const struct setting setting = {.n_awkward = n_awkward,
+                                    .v_awkward =
+                                        n_awkward == 2 ? v_two : v_first_five,
+                                    .n_proposal = 2,
+                                    .v_proposal = v_kind,
+                                    .v_option = v_option,
+                                    .n_inner = k < 3 ? 1 : 3};
+    struct fixture f;
+    /* a double exponential prior, which the surrogate has as it is */
+    steep_model(&f, 1, 12, 1, 2);
+    struct tb_run* p_run = run_with(&f, v_at, v_at, 1, 1, &setting);
+    struct tb_chain* p_chain = chain_of(p_run, 0);
+    const struct tb_kernel* p_kernel = tb_run_target(p_run)->p_kernel;
+    const double mean = law_of(p_run)->v_mean[0];
+    double v_z[N_PLACE + 1], v_beyond[N_PLACE + 1], v_theta[N_PLACE + 1];
+    struct inner_law law = {.stayed = 1};
+    CHECK(tb_test_start(p_chain) == TB_STATUS_ok);
+    for (size_t i = 0; i <= N_PLACE; ++i) {
+      v_z[i] = i < N_PLACE ? ((double)i + 0.5) * place_width - 8 : -1.3;
+      const double z = v_z[i] + mean;
+      place_at(p_run, &z, &v_theta[i]);
+      CHECK(tb_surrogate_beyond(p_chain,
+                                surrogate_of(p_run),
+                                &v_theta[i],
+                                &v_beyond[i]) == TB_STATUS_ok);
+    }
+    for (int step = 0; step < setting.n_inner; ++step) {
+      inner_step(v_z, v_beyond, stay, &law);
+    }
+    double v_seen[N_CELL + 1] = {0}, v_expected[N_CELL + 1] = {0};
+    double moved = 0;
+    for (size_t i = 0; i < N_PLACE; ++i) {
+      double accept, largest;
+      p_chain->v_theta[0] = v_theta[N_PLACE];
+      tb_factors_acceptance(p_chain, &v_theta[i], &accept, &largest);
+      v_expected[i / EACH] += N_STEP * law.v_place[i] * accept;
+      moved += N_STEP * law.v_place[i] * accept;
+    }
+    v_expected[N_CELL] = N_STEP - moved;
+    for (int t = 0; t < N_STEP; ++t) {
+      double z;
+      p_chain->v_theta[0] = v_theta[N_PLACE];
+      CHECK(p_kernel->type->step(p_chain) == TB_STATUS_ok);
+      tb_frame_to_sampler(&law_of(p_run)->frame, p_chain->v_theta, &z);
+      const double cell = floor((z - mean + 8) / place_width / EACH);
+      const bool stayed = p_chain->v_theta[0] == v_theta[N_PLACE];
+      v_seen[stayed || cell < 0 || cell >= N_CELL ? N_CELL : (int)cell] += 1;
+    }
+    double v_a[N_CELL + 1], v_b[N_CELL + 1];
+    size_t n = 0;
+    for (int cell = 0; cell <= N_CELL; ++cell) {
+      if (v_expected[cell] > 10) {
+        v_a[n] = v_seen[cell];
+        v_b[n++] = v_expected[cell];
+      }
+    }
+    CHECK(n > 3);
     CHECK(fabs(check_chi_square(v_a, v_b, n)) < 5);
     tb_run_destroy(p_run);
     fixture_free(&f);
@@ -795,6 +928,7 @@ const struct check_case check_factorised[] = {
     {"a surrogate refuses what cannot be", surrogate_refuses},
     {"it accepts as often as its coins say", coins_are_fair},
     {"the law of one step", law_of_one_step},
+    {"the law of steps on a surrogate", law_of_surrogate_steps},
     {"bounds hold, and are needed", bounds_hold},
     {"threads share shells", threads_share_shells},
     {"shells nest", shells_nest},
