@@ -21,6 +21,11 @@ plan_of_look <- function(blueprint, rows, pilot, control) {
   n_row <- rows$n_row
   tried <- try_exact(model, mode, control, new_ledger(), n_row)
   if (!is.null(tried$why_not)) {
+    if (pilot$is_alike) {
+      # all that differ will be in memory: see plan_tied()
+      theta <- as.double(mode$estimate)
+      return(list(theta = theta, why_not = tried$why_not))
+    }
     need_rows(tried$why_not)
   }
   n_step <- steps_of_run(control, tried$steps)

@@ -10,6 +10,10 @@ plan_remote <- function(model, control) {
   ledger <- new_ledger()
   spend(ledger, "recipe", 1) # the look
   spend(ledger, "mode", passes_of_mode(model))
+  found <- model$remote$found
+  if (!is.null(found$why_not)) {
+    return(plan_tied(model, control, ledger, found$why_not))
+  }
   drawn <- draw_rows(model, control, ledger)
   if (is.null(drawn)) {
     need_rows("passes over them come to no point to expand about")
@@ -26,6 +30,9 @@ plan_remote <- function(model, control) {
     tail_shape(weighed, plan$mode, control, ledger)
   })
   if (!is.null(verdict$why_not)) {
+    if (is_tied(model$remote$rows)) {
+      return(plan_tied(model, control, ledger, verdict$why_not))
+    }
     need_rows(verdict$why_not)
   }
   # of more rows than were drawn another pass draws the rest
@@ -33,8 +40,7 @@ plan_remote <- function(model, control) {
   plan <- settle_exact(plan, verdict)
   rows <- model$remote$rows
   if (is_tied(rows)) {
-    n <- count_noun(length(rows$tied$count), "row")
-    plan$why <- paste0(plan$why, "; alike ones count as one, ", n, " differ")
+    plan$why <- paste0(plan$why, told_ties(length(rows$tied$count)))
   }
   plan
 }

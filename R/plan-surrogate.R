@@ -4,10 +4,11 @@
 # expansions of the others are about its mean (spec section 16).
 
 # list(plan, seconds, why_not), as try_exact() has it, which found why_not.
-try_surrogate <- function(model, mode, control, ledger) {
+# is_tied: the rows stand for many, however few they are.
+try_surrogate <- function(model, mode, control, ledger, is_tied = FALSE) {
   s <- setting("recipe")
   if (!model_info(model)$has_remainders || is.null(mode$chol) ||
-    model$n_data <= s$small_data ||
+    (model$n_data <= s$small_data && !is_tied) ||
     model$n_dim > s$awkward_dim) {
     return(list(why_not = "exact steps are for fewer parameters"))
   }
@@ -40,14 +41,14 @@ find_surrogate <- function(model, mode, control, ledger) {
   found <- list(
     at = at,
     awkward = awkward$rows,
-    moves = surrogate_moves(chol2inv(t(mode$chol)), awkward$rare)
+    moves = surrogate_moves(chol2inv(t(mode$chol)), awkward$wide)
   )
   for (n_step in s$awkward_pilot) {
     draws <- surrogate_draws(model, mode, found, n_step, control, ledger)
     found$at <- rowMeans(draws)
     found$moves <- surrogate_moves(
       stats::cov(t(draws)),
-      awkward$rare,
+      awkward$wide,
       n_step,
       found$moves
     )
@@ -58,7 +59,7 @@ find_surrogate <- function(model, mode, control, ledger) {
 
 # S: the rows whose predictor the posterior does not know better than ten events
 # would tell, and those that exact steps would look at always; as many as pay,
-# the largest psi first. rare: coordinates that no other rows tell of.
+# the largest psi first. wide: the former, as they differ.
 awkward_rows <- function(model, mode, control, ledger) {
   s <- setting("recipe")
   d <- model$n_dim
@@ -77,28 +78,38 @@ awkward_rows <- function(model, mode, control, ledger) {
   seen <- chunk_draw(model$pointer, at, mode$chol, control$cores, draw)
   most <- min(s$most_awkward, max(200, floor(s$awkward_size / d)))
   psi <- ifelse(is.finite(seen$psi), seen$psi, Inf)
-  rows <- seen$rows[utils::head(order(psi, decreasing = TRUE), most)]
-  list(
-    rows = sort(rows),
-    rare = if (length(rows) > 0) rare_coordinates(model, mode, seen, rows)
-  )
+  own <- utils::head(order(psi, decreasing = TRUE), most)
+  own <- sort(own)
+  is_wide <- seen$norm[own] >= s$awkward_sd
+  wide <- columns_of(model, mode, seen$rows[own[is_wide]],
+    seen$norm[own[is_wide]])
+  list(rows = seen$rows[own], wide = wide)
 }
 
-# Those whose curvature is that of the prior and of these rows alone.
-rare_coordinates <- function(model, mode, seen, rows) {
-  all <- likelihood_scale(model) * diag(seen$hessian)
-  prior <- rowSums(mode$chol^2) - all
-  n <- length(rows) / model$n_data
-  of_rows <- (diag(proper_hessian(model, mode$estimate, rows)) - prior) * n
-  which(all - of_rows <= 1e-6 * all + 1e-9 * abs(prior))
+# x_i of some rows, as columns, each that differs once, up to its sign: a row's
+# gradient is in its direction. norm: ||L^-1 x_i||
+columns_of <- function(model, mode, rows, norm) {
+  at <- as.double(mode$estimate)
+  of <- vapply(rows, function(i) {
+    g <- model_evaluate(model, at, "likelihood", index = i)$gradient[, 1]
+    g / g[[which.max(abs(g))]]
+  }, numeric(model$n_dim))
+  of <- matrix(of, model$n_dim)
+  # but for rounding
+  keep <- !duplicated(signif(of, 12), MARGIN = 2) &
+    colSums(!is.finite(of)) == 0
+  of <- of[, keep, drop = FALSE]
+  size <- sqrt(colSums(forwardsolve(mode$chol, of)^2))
+  of * rep(norm[keep] / size, each = model$n_dim)
 }
 
-# How a chain on the surrogate moves: `lines`, a direction for each rare
-# coordinate, sliced one at a time; `free`, the others, all at once; `metric`, L
-# of coordinates in which it is about round. n_step: the draws that the
-# covariance is of, where it is an estimate; where those are few, the moves
-# before do for the others.
-surrogate_moves <- function(covariance, rare, n_step = Inf, before = NULL) {
+# How a chain on the surrogate moves. The predictors of some wide rows, of which
+# the others follow, are moved one at a time by slices along `lines`, while
+# those of the others of them stay as they are; then all else, along `free`,
+# while all of them stay. metric: L of coordinates in which it is about round.
+# n_step: the draws that the covariance is of, where it is an estimate; where
+# those are few, the moves before do for the others.
+surrogate_moves <- function(covariance, wide, n_step = Inf, before = NULL) {
   d <- ncol(covariance)
   if (n_step < 5 * d) {
     return(before)
@@ -106,18 +117,47 @@ surrogate_moves <- function(covariance, rare, n_step = Inf, before = NULL) {
   # an estimate from few draws is too narrow somewhere
   covariance <- covariance * (1 + 2 * d / n_step)
   metric <- t(chol(chol2inv(chol(covariance))))
-  lines <- if (length(rare) > 0) {
-    diag(sqrt(diag(covariance)), d)[, rare, drop = FALSE]
+  moves <- list(metric = metric)
+  if (NCOL(wide) == 0) {
+    return(moves)
   }
-  others <- setdiff(seq_len(d), rare)
-  free <- if (length(rare) > 0 && length(others) > 0) {
-    precision <- tcrossprod(metric)[others, others, drop = FALSE]
-    free <- matrix(0, d, length(others))
-    # R^-1 with R^T R = precision
-    free[others, ] <- backsolve(chol(precision), diag(length(others)))
-    free
+  # x~ = L^-1 x: those with the largest part that others do not tell of, first
+  white <- forwardsolve(metric, wide)
+  found <- qr(white, LAPACK = TRUE)
+  part <- abs(diag(as.matrix(qr.R(found))))
+  n <- sum(part >= setting("recipe")$awkward_sd)
+  if (n == 0) {
+    return(moves)
   }
-  list(metric = metric, lines = lines, free = free)
+  own <- found$pivot[seq_len(n)]
+  moves$lines <- wide_lines(metric, wide[, own, drop = FALSE])
+  if (n < d) {
+    others <- qr.Q(qr(white[, own, drop = FALSE]), complete = TRUE)
+    moves$free <- backsolve(t(metric), others[, -seq_len(n), drop = FALSE])
+  }
+  moves
+}
+
+# Directions, each of which moves the predictor of one column of `wide` by its
+# standard deviation given the others of them, and all else to where it is then
+# expected. One of whole numbers that does nearly as well moves few rows: that
+# of a level and the baseline, in a table of factors.
+wide_lines <- function(metric, wide) {
+  white <- forwardsolve(metric, wide)
+  # (C' Sigma C)^-1
+  inverse <- chol2inv(chol(crossprod(white)))
+  dual <- backsolve(t(metric), white %*% inverse)
+  vapply(seq_len(ncol(wide)), function(k) {
+    u <- dual[, k]
+    sd <- 1 / sqrt(inverse[k, k])
+    whole <- round(u / max(abs(u)))
+    moved <- sum(whole * wide[, k])
+    cost <- sum(crossprod(metric, whole)^2) / moved^2 # of 1 in the predictor
+    if (is.finite(cost) && cost <= 2 / sd^2) {
+      return(whole * sd / moved)
+    }
+    u * sd
+  }, numeric(nrow(wide)))
 }
 
 # The chain's proposals: slices of the rare coordinates, and trajectories of the
