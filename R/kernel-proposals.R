@@ -2,7 +2,13 @@
 # src/proposals/registry.c, and the mixture of several.
 
 # Places in src/proposals/registry.c.
-proposal_places <- c(independent = 0, autoregressive = 1, hmc = 2, slice = 3)
+proposal_places <- c(
+  independent = 0,
+  autoregressive = 1,
+  hmc = 2,
+  slice = 3,
+  block = 4
+)
 
 #' Proposals of exact steps
 #'
@@ -131,6 +137,12 @@ proposal_slice <- function(width = 1, coordinates = NULL) {
   new_spec("proposal", "slice", width = width, coordinates = coordinates)
 }
 
+# Of the moves that the recipe has found (see surrogate_moves()): not for users,
+# who have none.
+proposal_block <- function(stay) {
+  new_spec("proposal", "block", stay = stay)
+}
+
 most_proposals <- 8
 
 #' @rdname proposals
@@ -242,6 +254,7 @@ proposal_options <- function(proposal, n_dim) {
     independent = c(0, 0),
     autoregressive = c(args$stay, 0),
     slice = c(args$width, 0),
+    block = c(args$stay, 0),
     hmc = {
       step <- args$step_size %||% (1.2 * n_dim^(-1 / 4))
       c(step, args$leaps %||% ceiling(pi / 2 / step))

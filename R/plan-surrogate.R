@@ -160,26 +160,28 @@ wide_lines <- function(metric, wide) {
   }, numeric(nrow(wide)))
 }
 
-# The chain's proposals: slices of the rare coordinates, and trajectories of the
-# others; so many steps for a proposal that each is moved now and then.
+# The chain's proposals: slices along the lines, and draws of all else from its
+# normal law, which awkward rows that are not wide seldom refuse; trajectories
+# where nothing is wide. So many steps for a proposal that all is moved now and
+# then.
 surrogate_proposal <- function(moves, n_dim) {
   n_line <- NCOL(moves$lines %||% matrix(0, 0, 0))
-  step <- 0.9 * n_dim^(-1 / 4)
-  hmc <- proposal_hmc(step, ceiling(pi / 2 / step))
   if (n_line == 0) {
+    step <- 0.9 * n_dim^(-1 / 4)
     return(proposal_mixture(
-      hmc,
+      proposal_hmc(step, ceiling(pi / 2 / step)),
       proposal_independent(),
       shares = c(2, 1),
       times = 3
     ))
   }
-  n_hmc <- max(2, n_line / 6)
+  shares <- c(3 * n_line, 3, 1)
   proposal_mixture(
     proposal_slice(2),
-    hmc,
-    shares = c(n_line, n_hmc),
-    times = ceiling(1.5 * (n_line + n_hmc))
+    proposal_block(0),
+    proposal_block(0.8),
+    shares = shares,
+    times = ceiling(sum(shares))
   )
 }
 
@@ -231,7 +233,8 @@ judge_surrogate <- function(plan, report, found, control) {
     why_not <- "an exact step would look at"
     return(list(why_not = paste(why_not, count_noun(round(rows), "row"))))
   }
-  steps <- exact_steps(acceptance)
+  # none stays near where it was by the proposal
+  steps <- exact_steps(acceptance, share = 0, least = s$awkward_correlation)
   n_step <- control$warmup + (control$iter - control$warmup) * steps
   own_seconds <- own * 1e-9 * (30 + 2 * model$n_dim)
   verdict <- list(

@@ -34,11 +34,18 @@ told_ties <- function(n_differ) {
   paste0("; alike ones count as one, ", n, " differ")
 }
 
+# Where no more numbers differ from 0 a sparse matrix is faster.
+sparse_share <- 1 / 4
+
 # The rows that differ as a model; n_data is their number.
 model_of_ties <- function(model) {
   remote <- model$remote
-  own <- c("x", "y", "weights", "offset")
-  model_of_some(remote, remote$rows$tied[own])
+  of <- remote$rows$tied[c("x", "y", "weights", "offset")]
+  if (mean(of$x != 0) <= sparse_share) {
+    colnames(of$x) <- remote$rows$design$columns
+    of$x <- Matrix::Matrix(of$x, sparse = TRUE)
+  }
+  model_of_some(remote, of)
 }
 
 # The same for who asks of all rows.

@@ -63,6 +63,7 @@ usual_settings <- list(
     most_awkward = 5000,       # and of them alone; kernel_smh() takes no more
     awkward_pilot = c(600, 3000), # steps of the surrogate's chains
     awkward_acceptance = 0.1,  # where fewer are accepted they do not pay
+    awkward_correlation = 0.1, # of draws that follow each other, by refusals
     # Langevin steps with control variates of order 2
     order_step = 1,            # h at first, whitened coordinates
     order_size = 4,            # smallest minibatch

@@ -5,7 +5,8 @@
   MEMBER(independent)                                                          \
   MEMBER(autoregressive)                                                       \
   MEMBER(hmc)                                                                  \
-  MEMBER(slice)
+  MEMBER(slice)                                                                \
+  MEMBER(block)
 
 #define MEMBER(name) extern const struct tb_proposal_type tb_proposal_##name;
 MEMBERS
