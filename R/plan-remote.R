@@ -12,7 +12,8 @@ plan_remote <- function(model, control) {
   spend(ledger, "mode", passes_of_mode(model))
   found <- model$remote$found
   if (!is.null(found$why_not)) {
-    return(plan_tied(model, control, ledger, found$why_not))
+    far <- if (is_tied(model$remote$rows)) plan_tied else plan_awkward
+    return(far(model, control, ledger, found$why_not))
   }
   drawn <- draw_rows(model, control, ledger)
   if (is.null(drawn)) {

@@ -25,7 +25,7 @@ try_surrogate <- function(model, mode, control, ledger, is_tied = FALSE) {
   if (is.null(report)) {
     return(list(why_not = "an exact step has no normal law to propose from"))
   }
-  judge_surrogate(plan, report, found, control)
+  judge_surrogate(plan, report, length(found$awkward), control)
 }
 
 # Where the expansions are, S, and how chains on the surrogate move: two chains
@@ -57,6 +57,12 @@ find_surrogate <- function(model, mode, control, ledger) {
   found
 }
 
+# So many rows of S pay.
+most_awkward_of <- function(n_dim) {
+  s <- setting("recipe")
+  min(s$most_awkward, max(200, floor(s$awkward_size / n_dim)))
+}
+
 # S: the rows whose predictor the posterior does not know better than ten events
 # would tell, and those that exact steps would look at always; as many as pay,
 # the largest psi first. wide: the former, as they differ.
@@ -76,7 +82,7 @@ awkward_rows <- function(model, mode, control, ledger) {
   at <- as.double(mode$estimate)
   spend(ledger, "recipe", 1)
   seen <- chunk_draw(model$pointer, at, mode$chol, control$cores, draw)
-  most <- min(s$most_awkward, max(200, floor(s$awkward_size / d)))
+  most <- most_awkward_of(d)
   psi <- ifelse(is.finite(seen$psi), seen$psi, Inf)
   own <- utils::head(order(psi, decreasing = TRUE), most)
   own <- sort(own)
@@ -185,12 +191,18 @@ surrogate_proposal <- function(moves, n_dim) {
   )
 }
 
+# found: at, awkward, moves, init, as find_surrogate() has them; ahead: of rows
+# drawn ahead, NULL: the model has all.
 surrogate_plan <- function(model, mode, found, ledger) {
   kernel <- kernel_smh(
     proposal = surrogate_proposal(found$moves, model$n_dim),
     awkward = found$awkward
   )
-  gradient <- gradient_cv(at = found$at, order = 2)
+  gradient <- if (is.null(found$ahead)) {
+    gradient_cv(at = found$at, order = 2)
+  } else {
+    gradient_ahead(found$at, found$ahead)
+  }
   gradient$surrogate <- found$moves
   plan <- new_plan(
     model,
@@ -216,7 +228,7 @@ surrogate_draws <- function(model, mode, found, n_step, control, ledger) {
   t(matrix(segment$buffers$draw, n_step))
 }
 
-judge_surrogate <- function(plan, report, found, control) {
+judge_surrogate <- function(plan, report, n_awkward, control) {
   s <- setting("recipe")
   model <- plan$model
   n_data <- model$n_data
@@ -249,11 +261,11 @@ judge_surrogate <- function(plan, report, found, control) {
     size = rows,
     acceptance = acceptance,
     kappa = laplace_kappa(model, plan$mode),
-    n_awkward = length(found$awkward)
+    n_awkward = n_awkward
   )
   plan$why <- paste0(
     "exact steps: ",
-    count_noun(length(found$awkward), "row"),
+    count_noun(n_awkward, "row"),
     " that make the posterior far from normal are known as they are; in a",
     " pilot they looked at ",
     short(rows),

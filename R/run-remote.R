@@ -21,7 +21,7 @@ keep_remote <- function(fit, model, keeps) {
 light_found <- function(found) {
   found[intersect(
     c("theta", "chol", "distance", "psi", "passes", "facts", "n_missing",
-      "is_whole"),
+      "is_whole", "surrogate"),
     names(found)
   )]
 }
