@@ -25,7 +25,26 @@ try_surrogate <- function(model, mode, control, ledger, is_tied = FALSE) {
   if (is.null(report)) {
     return(list(why_not = "an exact step has no normal law to propose from"))
   }
-  judge_surrogate(plan, report, length(found$awkward), control)
+  verdict <- judge_surrogate(plan, report, length(found$awkward), control)
+  if (!is.null(verdict$why_not)) {
+    verdict$is_tried <- TRUE
+    verdict$why_not <- told_cap(verdict$why_not, found)
+  }
+  verdict
+}
+
+# Where there are more awkward rows than the cap it says so.
+told_cap <- function(why_not, found) {
+  n <- length(found$awkward)
+  paste0(
+    why_not,
+    ", also with ",
+    count_noun(n, "awkward row"),
+    " known as they are",
+    if (found$n_left > 0) {
+      paste0(", of ", format_count(n + found$n_left))
+    }
+  )
 }
 
 # Where the expansions are, S, and how chains on the surrogate move: two chains
@@ -41,6 +60,7 @@ find_surrogate <- function(model, mode, control, ledger) {
   found <- list(
     at = at,
     awkward = awkward$rows,
+    n_left = awkward$n_left,
     moves = surrogate_moves(chol2inv(t(mode$chol)), awkward$wide)
   )
   for (n_step in s$awkward_pilot) {
@@ -65,7 +85,8 @@ most_awkward_of <- function(n_dim) {
 
 # S: the rows whose predictor the posterior does not know better than ten events
 # would tell, and those that exact steps would look at always; as many as pay,
-# the largest psi first. wide: the former, as they differ.
+# the largest psi first. wide: the former, as they differ;
+# n_left: how many did not pay.
 awkward_rows <- function(model, mode, control, ledger) {
   s <- setting("recipe")
   d <- model$n_dim
@@ -87,9 +108,13 @@ awkward_rows <- function(model, mode, control, ledger) {
   own <- utils::head(order(psi, decreasing = TRUE), most)
   own <- sort(own)
   is_wide <- seen$norm[own] >= s$awkward_sd
-  wide <- columns_of(model, mode, seen$rows[own[is_wide]],
-    seen$norm[own[is_wide]])
-  list(rows = seen$rows[own], wide = wide)
+  wide <- columns_of(
+    model,
+    mode,
+    seen$rows[own[is_wide]],
+    seen$norm[own[is_wide]]
+  )
+  list(rows = seen$rows[own], wide = wide, n_left = length(psi) - length(own))
 }
 
 # x_i of some rows, as columns, each that differs once, up to its sign: a row's

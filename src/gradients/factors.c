@@ -125,9 +125,8 @@ static enum tb_status factors_set_lines(struct tb_factors* p,
 }
 
 /* v_d (n_dim x n) := D L^{-T} with L L^T = D^T A D, so that it has I there */
-static enum tb_status factors_norm_free(const struct tb_factors* p,
-                                        size_t n,
-                                        double* v_d) {
+static enum tb_status
+factors_norm_free(const struct tb_factors* p, size_t n, double* v_d) {
   const size_t n_dim = p->p_cv2->expansion.p_model->n_dim;
   const double* v_A = p->p_cv2->v_bend;
   double* v_l = malloc((n * n + n_dim) * sizeof(double));

@@ -71,3 +71,38 @@ test_that("a model without such rows goes where it went", {
   expect_null(tried$plan)
   expect_match(tried$why_not, "no rows of its own")
 })
+
+test_that("more awkward rows than the cap are told in numbers", {
+  model <- rare_model()
+  mode <- find_mode(model)
+  control <- list(
+    cores = 1L,
+    chains = 1,
+    warmup = 10,
+    iter = 20,
+    seed = 1,
+    refresh = 0
+  )
+  local_settings(recipe = list(
+    awkward_size = 0,
+    most_awkward = 130,
+    awkward_acceptance = 1.1
+  ))
+  tried <- try_surrogate(model, mode, control, new_ledger())
+  expect_null(tried$plan)
+  expect_match(
+    tried$why_not,
+    "probability 0[.][0-9]+, also with 130 awkward rows known as they are, of 169"
+  )
+  expect_identical(
+    why_not_exact(list(why_not = "its tails"), tried),
+    tried$why_not
+  )
+  none <- list(why_not = "no rows of its own make it far from normal")
+  expect_identical(why_not_exact(list(why_not = "its tails"), none), "its tails")
+  slow <- list(plan = list(), seconds = 3000)
+  expect_match(
+    why_not_exact(list(why_not = "its tails"), slow),
+    "awkward rows would take about 50 min"
+  )
+})

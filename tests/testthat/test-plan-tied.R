@@ -40,7 +40,8 @@ test_that("levels without events are exact, from any source", {
   expect_identical(again$draws, fit$draws)
   con <- local_sqlite()
   DBI::dbWriteTable(con, "rare", as_sqlite(data))
-  in_sql <- rare_call(dplyr::tbl(con, "rare"), iter = 3000, warmup = 500, seed = 3)
+  in_sql <-
+    rare_call(dplyr::tbl(con, "rare"), iter = 3000, warmup = 500, seed = 3)
   expect_match(in_sql$plan, "10 rows differ$")
   expect_intercept_by_grid(in_sql, exact)
 })
