@@ -8,7 +8,8 @@ proposal_places <- c(
   hmc = 2,
   slice = 3,
   scales = 4,
-  marginal = 5
+  marginal = 5,
+  block = 6
 )
 
 #' Proposals of exact steps
@@ -187,6 +188,12 @@ proposal_marginal <- function(width = 1) {
   new_spec("proposal", "marginal", width = width)
 }
 
+# Of the moves that the recipe has found (see surrogate_moves()): not for users,
+# who have none.
+proposal_block <- function(stay) {
+  new_spec("proposal", "block", stay = stay)
+}
+
 most_proposals <- 8
 
 #' @rdname proposals
@@ -331,6 +338,7 @@ proposal_options <- function(proposal, n_dim) {
     slice = c(args$width, 0),
     scales = c(args$stay, args$rounds),
     marginal = c(args$width, 0),
+    block = c(args$stay, 0),
     hmc = {
       step <- args$step_size %||% (1.2 * n_dim^(-1 / 4))
       c(step, args$leaps %||% ceiling(pi / 2 / step))

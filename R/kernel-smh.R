@@ -215,7 +215,9 @@ factorised_rows <- function(fit, reports, n_step) {
   }
   field <- function(name) vapply(reports, function(r) r[[name]], 0)
   always <- field("n_always")
-  thinned <- field("n_row") - field("n_full") * fit$n_data - always
+  # a full pass over rows of which alike ones count as one
+  n_full <- fit$recipe$n_differ %||% fit$n_data
+  thinned <- field("n_row") - field("n_full") * n_full - always
   data.frame(
     rows_thinned = thinned / pmax(1, n_step),
     rows_always = always / pmax(1, n_step)

@@ -32,6 +32,8 @@ model_by_mode <- function(blueprint, rows, pilot, control, start = NULL) {
   }
   found$psi <- psi_of_pilot(found$model, found, control)
   found$steps <- start$steps
+  # why exact steps from rows drawn ahead do not pay; NULL: they do
+  found[c("why_not", "stands")] <- start[c("why_not", "stands")]
   remote <- new_remote(blueprint, rows, pilot, found)
   as_remote(found$model, remote, found$facts)
 }

@@ -125,9 +125,14 @@ exact_pilot <- function(plan, control) {
 # Steps from one kept draw to the next. Most proposals are independent of where
 # the chain is, a share keeps nine tenths of its place; out in a tail that is
 # heavier than a normal one (see tail_shape()) fewer are accepted.
-exact_steps <- function(acceptance, tail = 1, share = 0.1) {
+exact_steps <- function(
+  acceptance,
+  tail = 1,
+  share = 0.1,
+  least = setting("recipe")$exact_correlation
+) {
   correlation <- 1 - acceptance * (1 - 0.9 * share)
-  steps <- log(setting("recipe")$exact_correlation) / log(correlation)
+  steps <- log(least) / log(correlation)
   excess <- exp((1 - tail) * tail_radius^2 / 2)
   max(1, ceiling(steps * max(1, excess / 2)))
 }

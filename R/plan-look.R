@@ -21,6 +21,16 @@ plan_of_look <- function(blueprint, rows, pilot, control) {
   n_row <- rows$n_row
   tried <- try_exact(model, mode, control, new_ledger(), n_row)
   if (!is.null(tried$why_not)) {
+    # all that differ will be in memory, or all rows would take too much of it:
+    # see plan_tied(), plan_awkward()
+    is_large <- 8 * n_row * ncol(pilot$x) > setting("rebuilt_bytes")
+    if (pilot$is_alike || is_large && suits_awkward(model)) {
+      return(list(
+        theta = as.double(mode$estimate),
+        why_not = tried$why_not,
+        stands = pilot$stands
+      ))
+    }
     need_rows(tried$why_not)
   }
   n_step <- steps_of_run(control, tried$steps)
@@ -30,6 +40,11 @@ plan_of_look <- function(blueprint, rows, pilot, control) {
     need_rows("exact steps would look at too many rows")
   }
   list(theta = found$theta, steps = tried$steps)
+}
+
+suits_awkward <- function(model) {
+  model_info(model)$has_remainders &&
+    model$n_dim <= setting("recipe")$awkward_dim
 }
 
 # So many rows a pass is expected to draw for n_step steps: a row that is drawn

@@ -21,6 +21,23 @@ plan_recipe <- function(model, sampler, control, in_place) {
   plan_rows(model, control, in_place)
 }
 
+# Why exact steps, and those with awkward rows, do not pay.
+why_not_exact <- function(tried, by_surrogate) {
+  if (is.null(tried$why_not)) {
+    return(
+      paste("exact steps would take about", format_seconds(tried$seconds))
+    )
+  }
+  if (!is.null(by_surrogate$plan)) {
+    return(paste(
+      "exact steps with awkward rows would take about",
+      format_seconds(by_surrogate$seconds)
+    ))
+  }
+  # where it says more
+  if (isTRUE(by_surrogate$is_tried)) by_surrogate$why_not else tried$why_not
+}
+
 # Of models whose rows are at hand: exact steps from a few rows, with awkward
 # rows as they are, or what is left.
 plan_rows <- function(model, control, in_place) {
@@ -37,8 +54,7 @@ plan_rows <- function(model, control, in_place) {
     is_fast_enough(by_surrogate, model, mode, control, ledger)) {
     return(by_surrogate$plan)
   }
-  why <- tried$why_not %||%
-    paste("exact steps would take about", format_seconds(tried$seconds))
+  why <- why_not_exact(tried, by_surrogate)
   plan <- plan_whitened(model, mode, control, in_place, ledger)
   if (model_info(model)$has_predictors) {
     plan$why <- paste0(plan$why, ", since ", why)

@@ -10,6 +10,11 @@ plan_remote <- function(model, control) {
   ledger <- new_ledger()
   spend(ledger, "recipe", 1) # the look
   spend(ledger, "mode", passes_of_mode(model))
+  found <- model$remote$found
+  if (!is.null(found$why_not)) {
+    far <- if (is_tied(model$remote$rows)) plan_tied else plan_awkward
+    return(far(model, control, ledger, found$why_not))
+  }
   drawn <- draw_rows(model, control, ledger)
   if (is.null(drawn)) {
     need_rows("passes over them come to no point to expand about")
@@ -26,6 +31,9 @@ plan_remote <- function(model, control) {
     tail_shape(weighed, plan$mode, control, ledger)
   })
   if (!is.null(verdict$why_not)) {
+    if (is_tied(model$remote$rows)) {
+      return(plan_tied(model, control, ledger, verdict$why_not))
+    }
     need_rows(verdict$why_not)
   }
   # of more rows than were drawn another pass draws the rest
@@ -33,8 +41,7 @@ plan_remote <- function(model, control) {
   plan <- settle_exact(plan, verdict)
   rows <- model$remote$rows
   if (is_tied(rows)) {
-    n <- count_noun(length(rows$tied$count), "row")
-    plan$why <- paste0(plan$why, "; alike ones count as one, ", n, " differ")
+    plan$why <- paste0(plan$why, told_ties(length(rows$tied$count)))
   }
   plan
 }
@@ -48,12 +55,6 @@ passes_of_mode <- function(model) {
   1 + found$passes * pass_share(model)
 }
 
-# What a pass looks at, as a share of all rows.
-pass_share <- function(model) {
-  rows <- model$remote$rows
-  if (is_tied(rows)) length(rows$tied$count) / model$n_data else 1
-}
-
 # The same for a run that goes on.
 resume_drawn <- function(model, control, n_step) {
   ledger <- new_ledger()
@@ -65,56 +66,6 @@ resume_drawn <- function(model, control, n_step) {
   drawn <- draw_rows(model, control, ledger, n_step, found)
   parts <- split_rows(drawn, 0, control)
   plan_of_drawn(model, drawn, parts$run, control, ledger)
-}
-
-need_rows <- function(why) {
-  rlang::signal("", class = "tall_needs_rows", why = why)
-}
-
-# Rows of each chain that a pass is to draw at least. They cost nothing beside a
-# pass; where steps need fewer, a chain by bad luck needs more than on average,
-# and another pass for one row would take as long as all.
-least_ahead <- 1000
-
-# So many steps that a pass draws as many rows for. psi: the sum of the bounds
-# over all rows, from a pass or the pilot; NULL: not known.
-enough_steps <- function(psi, phi, n_step, control) {
-  if (is.null(psi)) {
-    return(n_step)
-  }
-  # far fewer than are too many
-  n_row <- min(least_ahead * control$chains, setting("chunk_rows") / 4)
-  least <- ceiling(n_row / (drawn_share * phi * psi))
-  if (is.finite(least)) max(n_step, least) else n_step
-}
-
-# Rows that a pass draws at most, as far as bounds tell before it: where steps
-# need more, another pass draws more.
-most_ahead <- function(n_row) {
-  max(setting("chunk_rows"), n_row * setting("recipe")$full_share)
-}
-
-# Of rows that are tied, draws: they cost no pass.
-most_tied_draws <- 2^21
-
-# So many steps at most that a pass draws rows for.
-most_steps <- function(model, psi, phi) {
-  rows <- model$remote$rows
-  most <- if (is_tied(rows)) most_tied_draws else most_ahead(model$n_data)
-  steps <- if (is.null(psi)) Inf else floor(most / (drawn_share * phi * psi))
-  max(2 * setting("recipe")$exact_pilot, steps)
-}
-
-# Draws, shuffled: those of the pilot and those of the run.
-split_rows <- function(drawn, share, control) {
-  at <- rep.int(seq_along(drawn$count), drawn$count)
-  # passes have stretches of numbers of their own
-  first <- drawn$draw$pass * 2^40
-  u <- hash_uniforms(core_seed(control), "shuffle", first, length(at))
-  at <- at[order(u)]
-  n <- ceiling(share * length(at))
-  own <- seq_len(length(at)) <= n
-  list(pilot = at[own], run = at[!own])
 }
 
 # order: rows of `drawn`, as the chains use them.
@@ -184,12 +135,6 @@ model_of_drawn <- function(model, drawn, is_weighed = FALSE) {
 
 # ---- rows drawn ahead --------------------------------------------------------
 
-# Steps from one draw to the next that are reckoned with before a pilot tells.
-steps_ahead <- 3
-
-# A pass draws so many rows for each that its steps are thought to need.
-drawn_share <- 1.3
-
 # What a pass draws: list(at, chol, sums, law, rows, ...). `rate` is that of
 # each row's count over its bound; n_step that of all chains.
 draw_rows <- function(
@@ -247,8 +192,4 @@ draw_rows <- function(
     found$distance <- min(1, away / 4)
   }
   NULL
-}
-
-steps_of_run <- function(control, steps) {
-  control$chains * (control$warmup + (control$iter - control$warmup) * steps)
 }

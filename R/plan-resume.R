@@ -18,6 +18,10 @@ remote_plan.default <- function(fit, n_step) {
   control <- fit$control
   plan <- if (is_prior) {
     plan_prior(model, control)
+  } else if (isTRUE(model$remote$found$is_whole)) {
+    resume_tied(model, fit)
+  } else if (!is.null(model$remote$found$surrogate)) {
+    resume_awkward(model, control, n_step)
   } else if (is.null(model$remote$products)) {
     resume_drawn(model, control, n_step)
   } else {

@@ -164,17 +164,19 @@ warn_far <- function(
     "It is sampled exactly, with all rows in every step. A narrower prior is
      faster."
   } else if (is_combination) {
-    "It is sampled with Barker dynamics, which nothing throws out, in small
-     steps. A narrower prior helps."
+    paste0(
+      "It is sampled with Barker dynamics, which nothing throws out, in small
+       steps. Exact draws look at all rows in every step",
+      told_seconds(seconds),
+      ". A narrower prior helps."
+    )
   } else {
     paste0(
       "It is sampled with Barker dynamics, which nothing throws out, in small
        steps. The bias of the standard deviation is not estimated there; ",
       exact_remedy(model, front),
       " has none, at the price of all rows in every step",
-      if (!is.null(seconds)) {
-        paste0(": about ", format_seconds(seconds), " of one core")
-      },
+      told_seconds(seconds),
       ". A narrower prior helps."
     )
   }
@@ -199,6 +201,12 @@ warn_far <- function(
     columns = model$variables[far],
     rows = rows
   )
+}
+
+told_seconds <- function(seconds) {
+  if (!is.null(seconds)) {
+    paste0(": about ", format_seconds(seconds), " of one core")
+  }
 }
 
 # What samples exactly where the recipe does not, as it is typed. front: in a

@@ -4,10 +4,11 @@
 # expansions of the others are about its mean (spec section 16).
 
 # list(plan, seconds, why_not), as try_exact() has it, which found why_not.
-try_surrogate <- function(model, mode, control, ledger) {
+# is_tied: the rows stand for many, however few they are.
+try_surrogate <- function(model, mode, control, ledger, is_tied = FALSE) {
   s <- setting("recipe")
   if (!model_info(model)$has_remainders || is.null(mode$chol) ||
-    model$n_data <= s$small_data ||
+    (model$n_data <= s$small_data && !is_tied) ||
     model$n_dim > s$awkward_dim) {
     return(list(why_not = "exact steps are for fewer parameters"))
   }
@@ -24,7 +25,26 @@ try_surrogate <- function(model, mode, control, ledger) {
   if (is.null(report)) {
     return(list(why_not = "an exact step has no normal law to propose from"))
   }
-  judge_surrogate(plan, report, found, control)
+  verdict <- judge_surrogate(plan, report, length(found$awkward), control)
+  if (!is.null(verdict$why_not)) {
+    verdict$is_tried <- TRUE
+    verdict$why_not <- told_cap(verdict$why_not, found)
+  }
+  verdict
+}
+
+# Where there are more awkward rows than the cap it says so.
+told_cap <- function(why_not, found) {
+  n <- length(found$awkward)
+  paste0(
+    why_not,
+    ", also with ",
+    count_noun(n, "awkward row"),
+    " known as they are",
+    if (found$n_left > 0) {
+      paste0(", of ", format_count(n + found$n_left))
+    }
+  )
 }
 
 # Where the expansions are, S, and how chains on the surrogate move: two chains
@@ -40,14 +60,15 @@ find_surrogate <- function(model, mode, control, ledger) {
   found <- list(
     at = at,
     awkward = awkward$rows,
-    moves = surrogate_moves(chol2inv(t(mode$chol)), awkward$rare)
+    n_left = awkward$n_left,
+    moves = surrogate_moves(chol2inv(t(mode$chol)), awkward$wide)
   )
   for (n_step in s$awkward_pilot) {
     draws <- surrogate_draws(model, mode, found, n_step, control, ledger)
     found$at <- rowMeans(draws)
     found$moves <- surrogate_moves(
       stats::cov(t(draws)),
-      awkward$rare,
+      awkward$wide,
       n_step,
       found$moves
     )
@@ -56,9 +77,16 @@ find_surrogate <- function(model, mode, control, ledger) {
   found
 }
 
+# So many rows of S pay.
+most_awkward_of <- function(n_dim) {
+  s <- setting("recipe")
+  min(s$most_awkward, max(200, floor(s$awkward_size / n_dim)))
+}
+
 # S: the rows whose predictor the posterior does not know better than ten events
 # would tell, and those that exact steps would look at always; as many as pay,
-# the largest psi first. rare: coordinates that no other rows tell of.
+# the largest psi first. wide: the former, as they differ;
+# n_left: how many did not pay.
 awkward_rows <- function(model, mode, control, ledger) {
   s <- setting("recipe")
   d <- model$n_dim
@@ -75,30 +103,44 @@ awkward_rows <- function(model, mode, control, ledger) {
   at <- as.double(mode$estimate)
   spend(ledger, "recipe", 1)
   seen <- chunk_draw(model$pointer, at, mode$chol, control$cores, draw)
-  most <- min(s$most_awkward, max(200, floor(s$awkward_size / d)))
+  most <- most_awkward_of(d)
   psi <- ifelse(is.finite(seen$psi), seen$psi, Inf)
-  rows <- seen$rows[utils::head(order(psi, decreasing = TRUE), most)]
-  list(
-    rows = sort(rows),
-    rare = if (length(rows) > 0) rare_coordinates(model, mode, seen, rows)
+  own <- utils::head(order(psi, decreasing = TRUE), most)
+  own <- sort(own)
+  is_wide <- seen$norm[own] >= s$awkward_sd
+  wide <- columns_of(
+    model,
+    mode,
+    seen$rows[own[is_wide]],
+    seen$norm[own[is_wide]]
   )
+  list(rows = seen$rows[own], wide = wide, n_left = length(psi) - length(own))
 }
 
-# Those whose curvature is that of the prior and of these rows alone.
-rare_coordinates <- function(model, mode, seen, rows) {
-  all <- likelihood_scale(model) * diag(seen$hessian)
-  prior <- rowSums(mode$chol^2) - all
-  n <- length(rows) / model$n_data
-  of_rows <- (diag(proper_hessian(model, mode$estimate, rows)) - prior) * n
-  which(all - of_rows <= 1e-6 * all + 1e-9 * abs(prior))
+# x_i of some rows, as columns, each that differs once, up to its sign: a row's
+# gradient is in its direction. norm: ||L^-1 x_i||
+columns_of <- function(model, mode, rows, norm) {
+  at <- as.double(mode$estimate)
+  of <- vapply(rows, function(i) {
+    g <- model_evaluate(model, at, "likelihood", index = i)$gradient[, 1]
+    g / g[[which.max(abs(g))]]
+  }, numeric(model$n_dim))
+  of <- matrix(of, model$n_dim)
+  # but for rounding
+  keep <- !duplicated(signif(of, 12), MARGIN = 2) &
+    colSums(!is.finite(of)) == 0
+  of <- of[, keep, drop = FALSE]
+  size <- sqrt(colSums(forwardsolve(mode$chol, of)^2))
+  of * rep(norm[keep] / size, each = model$n_dim)
 }
 
-# How a chain on the surrogate moves: `lines`, a direction for each rare
-# coordinate, sliced one at a time; `free`, the others, all at once; `metric`, L
-# of coordinates in which it is about round. n_step: the draws that the
-# covariance is of, where it is an estimate; where those are few, the moves
-# before do for the others.
-surrogate_moves <- function(covariance, rare, n_step = Inf, before = NULL) {
+# How a chain on the surrogate moves. The predictors of some wide rows, of which
+# the others follow, are moved one at a time by slices along `lines`, while
+# those of the others of them stay as they are; then all else, along `free`,
+# while all of them stay. metric: L of coordinates in which it is about round.
+# n_step: the draws that the covariance is of, where it is an estimate; where
+# those are few, the moves before do for the others.
+surrogate_moves <- function(covariance, wide, n_step = Inf, before = NULL) {
   d <- ncol(covariance)
   if (n_step < 5 * d) {
     return(before)
@@ -106,49 +148,86 @@ surrogate_moves <- function(covariance, rare, n_step = Inf, before = NULL) {
   # an estimate from few draws is too narrow somewhere
   covariance <- covariance * (1 + 2 * d / n_step)
   metric <- t(chol(chol2inv(chol(covariance))))
-  lines <- if (length(rare) > 0) {
-    diag(sqrt(diag(covariance)), d)[, rare, drop = FALSE]
+  moves <- list(metric = metric)
+  if (NCOL(wide) == 0) {
+    return(moves)
   }
-  others <- setdiff(seq_len(d), rare)
-  free <- if (length(rare) > 0 && length(others) > 0) {
-    precision <- tcrossprod(metric)[others, others, drop = FALSE]
-    free <- matrix(0, d, length(others))
-    # R^-1 with R^T R = precision
-    free[others, ] <- backsolve(chol(precision), diag(length(others)))
-    free
+  # x~ = L^-1 x: those with the largest part that others do not tell of, first
+  white <- forwardsolve(metric, wide)
+  found <- qr(white, LAPACK = TRUE)
+  part <- abs(diag(as.matrix(qr.R(found))))
+  n <- sum(part >= setting("recipe")$awkward_sd)
+  if (n == 0) {
+    return(moves)
   }
-  list(metric = metric, lines = lines, free = free)
+  own <- found$pivot[seq_len(n)]
+  moves$lines <- wide_lines(metric, wide[, own, drop = FALSE])
+  if (n < d) {
+    others <- qr.Q(qr(white[, own, drop = FALSE]), complete = TRUE)
+    moves$free <- backsolve(t(metric), others[, -seq_len(n), drop = FALSE])
+  }
+  moves
 }
 
-# The chain's proposals: slices of the rare coordinates, and trajectories of the
-# others; so many steps for a proposal that each is moved now and then.
+# Directions, each of which moves the predictor of one column of `wide` by its
+# standard deviation given the others of them, and all else to where it is then
+# expected. One of whole numbers that does nearly as well moves few rows: that
+# of a level and the baseline, in a table of factors.
+wide_lines <- function(metric, wide) {
+  white <- forwardsolve(metric, wide)
+  # (C' Sigma C)^-1
+  inverse <- chol2inv(chol(crossprod(white)))
+  dual <- backsolve(t(metric), white %*% inverse)
+  vapply(seq_len(ncol(wide)), function(k) {
+    u <- dual[, k]
+    sd <- 1 / sqrt(inverse[k, k])
+    whole <- round(u / max(abs(u)))
+    moved <- sum(whole * wide[, k])
+    cost <- sum(crossprod(metric, whole)^2) / moved^2 # of 1 in the predictor
+    if (is.finite(cost) && cost <= 2 / sd^2) {
+      return(whole * sd / moved)
+    }
+    u * sd
+  }, numeric(nrow(wide)))
+}
+
+# The chain's proposals: slices along the lines, and draws of all else from its
+# normal law, which awkward rows that are not wide seldom refuse; trajectories
+# where nothing is wide. So many steps for a proposal that all is moved now and
+# then.
 surrogate_proposal <- function(moves, n_dim) {
   n_line <- NCOL(moves$lines %||% matrix(0, 0, 0))
-  step <- 0.9 * n_dim^(-1 / 4)
-  hmc <- proposal_hmc(step, ceiling(pi / 2 / step))
   if (n_line == 0) {
+    step <- 0.9 * n_dim^(-1 / 4)
     return(proposal_mixture(
-      hmc,
+      proposal_hmc(step, ceiling(pi / 2 / step)),
       proposal_independent(),
       shares = c(2, 1),
       times = 3
     ))
   }
-  n_hmc <- max(2, n_line / 6)
+  shares <- c(3 * n_line, 3, 1)
   proposal_mixture(
     proposal_slice(2),
-    hmc,
-    shares = c(n_line, n_hmc),
-    times = ceiling(1.5 * (n_line + n_hmc))
+    proposal_block(0),
+    proposal_block(0.8),
+    shares = shares,
+    times = ceiling(sum(shares))
   )
 }
 
+# found: at, awkward, moves, init, as find_surrogate() has them; ahead: of rows
+# drawn ahead, NULL: the model has all.
 surrogate_plan <- function(model, mode, found, ledger) {
   kernel <- kernel_smh(
     proposal = surrogate_proposal(found$moves, model$n_dim),
     awkward = found$awkward
   )
-  gradient <- gradient_cv(at = found$at, order = 2)
+  gradient <- if (is.null(found$ahead)) {
+    gradient_cv(at = found$at, order = 2)
+  } else {
+    gradient_ahead(found$at, found$ahead)
+  }
   gradient$surrogate <- found$moves
   plan <- new_plan(
     model,
@@ -174,7 +253,7 @@ surrogate_draws <- function(model, mode, found, n_step, control, ledger) {
   t(matrix(segment$buffers$draw, n_step))
 }
 
-judge_surrogate <- function(plan, report, found, control) {
+judge_surrogate <- function(plan, report, n_awkward, control) {
   s <- setting("recipe")
   model <- plan$model
   n_data <- model$n_data
@@ -191,7 +270,8 @@ judge_surrogate <- function(plan, report, found, control) {
     why_not <- "an exact step would look at"
     return(list(why_not = paste(why_not, count_noun(round(rows), "row"))))
   }
-  steps <- exact_steps(acceptance)
+  # none stays near where it was by the proposal
+  steps <- exact_steps(acceptance, share = 0, least = s$awkward_correlation)
   n_step <- control$warmup + (control$iter - control$warmup) * steps
   own_seconds <- own * 1e-9 * (30 + 2 * model$n_dim)
   verdict <- list(
@@ -206,11 +286,11 @@ judge_surrogate <- function(plan, report, found, control) {
     size = rows,
     acceptance = acceptance,
     kappa = laplace_kappa(model, plan$mode),
-    n_awkward = length(found$awkward)
+    n_awkward = n_awkward
   )
   plan$why <- paste0(
     "exact steps: ",
-    count_noun(length(found$awkward), "row"),
+    count_noun(n_awkward, "row"),
     " that make the posterior far from normal are known as they are; in a",
     " pilot they looked at ",
     short(rows),

@@ -65,6 +65,7 @@ usual_settings <- list(
     most_awkward = 5000,       # and of them alone; kernel_smh() takes no more
     awkward_pilot = c(600, 3000), # steps of the surrogate's chains
     awkward_acceptance = 0.1,  # where fewer are accepted they do not pay
+    awkward_correlation = 0.1, # of draws that follow each other, by refusals
     # exact steps under priors with hyperparameters
     scales_pilot = c(400, 2000), # steps of the surrogate's chains
     scales_acceptance = 0.1,   # where fewer are accepted they do not pay

@@ -133,7 +133,7 @@ static struct tb_ahead_draw parse_draw(SEXP draw, const double* v_chol) {
 }
 
 /* Rows that are looked at always or drawn: rows (from 1), count (0: always),
- * psi */
+ * psi, norm */
 static void add_rows(SEXP out, const struct tb_ahead_rows* p, size_t n_data) {
   size_t n = 0;
   for (size_t i = 0; i < n_data; ++i) {
@@ -142,17 +142,19 @@ static void add_rows(SEXP out, const struct tb_ahead_rows* p, size_t n_data) {
   double* v_row = ffi_add_vector(out, "rows", n);
   double* v_count = ffi_add_vector(out, "count", n);
   double* v_psi = ffi_add_vector(out, "psi", n);
+  double* v_norm = ffi_add_vector(out, "norm", n);
   n = 0;
   for (size_t i = 0; i < n_data; ++i) {
     if (p->v_count[i] != 0) {
       v_row[n] = (double)(i + 1);
       v_count[n] = p->v_count[i] < 0 ? 0 : p->v_count[i];
+      v_norm[n] = p->v_norm[i];
       v_psi[n++] = p->v_psi[i];
     }
   }
 }
 
-/* The same and total, rows, count, psi: see passes/ahead.h */
+/* The same and total, rows, count, psi, norm: see passes/ahead.h */
 SEXP ffi_chunk_draw(SEXP chunk,
                     SEXP theta,
                     SEXP chol,
@@ -168,8 +170,9 @@ SEXP ffi_chunk_draw(SEXP chunk,
   struct tb_ahead_sums sums;
   struct tb_ahead_rows rows = {
       .v_psi = (double*)R_alloc(n_data, sizeof(double)),
-      .v_count = (double*)R_alloc(n_data, sizeof(double))};
-  SEXP out = PROTECT(add_sums(ffi_list(9), n_dim, &sums));
+      .v_count = (double*)R_alloc(n_data, sizeof(double)),
+      .v_norm = (double*)R_alloc(n_data, sizeof(double))};
+  SEXP out = PROTECT(add_sums(ffi_list(10), n_dim, &sums));
   const enum tb_status status =
       tb_ahead_pass(p_model, v_theta, &draw_, n_threads_, &sums, &rows);
   ffi_add_number(out, "log_lik", sums.log_lik);

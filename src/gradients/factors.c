@@ -147,6 +147,46 @@ static enum tb_status factors_set_lines(struct tb_factors* p,
   return TB_STATUS_ok;
 }
 
+/* v_d (n_dim x n) := D L^{-T} with L L^T = D^T A D, so that it has I there */
+static enum tb_status
+factors_norm_free(const struct tb_factors* p, size_t n, double* v_d) {
+  const size_t n_dim = p->p_cv2->expansion.p_model->n_dim;
+  const double* v_A = p->p_cv2->v_bend;
+  double* v_l = malloc((n * n + n_dim) * sizeof(double));
+  if (v_l == NULL) {
+    return TB_STATUS_memory;
+  }
+  double* v_bent = v_l + n * n;
+  for (size_t k = 0; k < n; ++k) {
+    for (size_t j = 0; j < n_dim; ++j) {
+      v_bent[j] = 0;
+      for (size_t i = 0; i < n_dim; ++i) {
+        v_bent[j] += v_A[j * n_dim + i] * v_d[k * n_dim + i];
+      }
+    }
+    for (size_t l = k; l < n; ++l) {
+      v_l[k * n + l] = 0;
+      for (size_t j = 0; j < n_dim; ++j) {
+        v_l[k * n + l] += v_bent[j] * v_d[l * n_dim + j];
+      }
+    }
+  }
+  const bool is_proper = tb_chol(n, v_l, v_l);
+  for (size_t k = 0; k < n && is_proper; ++k) {
+    double* v_own = v_d + k * n_dim;
+    for (size_t l = 0; l < k; ++l) {
+      for (size_t j = 0; j < n_dim; ++j) {
+        v_own[j] -= v_l[l * n + k] * v_d[l * n_dim + j];
+      }
+    }
+    for (size_t j = 0; j < n_dim; ++j) {
+      v_own[j] /= v_l[k * n + k];
+    }
+  }
+  free(v_l);
+  return is_proper ? TB_STATUS_ok : TB_STATUS_argument;
+}
+
 /* "free" (n_dim x n_free) */
 static enum tb_status factors_set_free(struct tb_factors* p,
                                        const struct tb_param* p_free) {
@@ -162,7 +202,7 @@ static enum tb_status factors_set_free(struct tb_factors* p,
   }
   p_own->n_free = n_free;
   memcpy(p_own->v_free, p_free->v_value, p_free->n_value * sizeof(double));
-  return TB_STATUS_ok;
+  return factors_norm_free(p, n_free, p_own->v_free);
 }
 
 /* "awkward" (rows that are as they are, from 0 and in order), "metric" (L of

@@ -297,6 +297,23 @@ enum tb_status tb_surrogate_beyond_line(struct tb_chain* p_chain,
   return beyond_of(p_chain, p, &some, v_theta, p_log);
 }
 
+void tb_surrogate_law_gradient(const struct tb_chain* p_chain,
+                               const struct tb_surrogate* p,
+                               const double* v_theta,
+                               double* v_gradient) {
+  const struct tb_cv2* p_cv2 = tb_cv2_of(p_chain);
+  const size_t n_dim = p->law.frame.n_dim;
+  const double* v_center = p->law.frame.v_center;
+  for (size_t j = 0; j < n_dim; ++j) {
+    const double* v_row = p_cv2->v_bend + j * n_dim; /* symmetric */
+    double sum = p->v_slope[j];
+    for (size_t i = 0; i < n_dim; ++i) {
+      sum -= v_row[i] * (v_theta[i] - v_center[i]);
+    }
+    v_gradient[j] = sum;
+  }
+}
+
 void tb_surrogate_slope(struct tb_chain* p_chain,
                         const struct tb_surrogate* p,
                         size_t k,

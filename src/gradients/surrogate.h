@@ -67,7 +67,7 @@ struct tb_surrogate {
   struct tb_frame metric; /* coordinates in which it is about round; of zeros:
                              those of the law */
   size_t n_free;          /* of the moves below; 0: all of the metric's */
-  double* v_free;         /* n_dim x n_free: D */
+  double* v_free;         /* n_dim x n_free: D, D^T A D = I */
   struct tb_lines lines;
   size_t n_awkward;
   size_t* v_awkward; /* S, in order */
@@ -98,6 +98,13 @@ void tb_surrogate_move(const struct tb_surrogate* p_surrogate,
 void tb_surrogate_pull(const struct tb_surrogate* p_surrogate,
                        const double* v_gradient,
                        double* v_pulled);
+
+/* v_gradient := that of the log of the law N(m, Sigma) alone, without priors
+ * that have hyperparameters */
+void tb_surrogate_law_gradient(const struct tb_chain* p_chain,
+                               const struct tb_surrogate* p_surrogate,
+                               const double* v_theta,
+                               double* v_gradient);
 
 /* d log of the law along line k at theta, and minus its second */
 void tb_surrogate_slope(struct tb_chain* p_chain,

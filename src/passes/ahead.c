@@ -103,6 +103,9 @@ static enum tb_status draw_part(const struct ahead* p,
                    n_row,
                    v_psi,
                    v_is_always);
+  if (p->p_rows->v_norm != NULL) {
+    memcpy(p->p_rows->v_norm + first, v_norm, n_row * sizeof(double));
+  }
   double total = 0;
   for (size_t k = 0; k < n_row; ++k) {
     if (v_is_always[k]) {

@@ -50,6 +50,7 @@ struct tb_ahead_draw {
 struct tb_ahead_rows {
   double* v_psi;   /* n_data; SET */
   double* v_count; /* n_data: c_i, of which 0 is no draw; -1: always; SET */
+  double* v_norm;  /* n_data: ||L^{-1} x_i||; SET; NULL: not wanted */
   double total;    /* sum of psi_i but those of -1 */
 };
 

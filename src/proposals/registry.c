@@ -7,7 +7,8 @@
   MEMBER(hmc)                                                                  \
   MEMBER(slice)                                                                \
   MEMBER(scales)                                                               \
-  MEMBER(marginal)
+  MEMBER(marginal)                                                             \
+  MEMBER(block)
 
 #define MEMBER(name) extern const struct tb_proposal_type tb_proposal_##name;
 MEMBERS

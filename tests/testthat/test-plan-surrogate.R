@@ -1,44 +1,5 @@
 # Exact steps with awkward rows: levels with few rows or without events.
 
-# Levels with these numbers of rows and events; the first is the baseline.
-levels_data <- function(n, events) {
-  data.frame(
-    y = unlist(Map(function(n, k) rep(1:0, c(k, n - k)), n, events)),
-    level = factor(rep(letters[seq_along(n)], n))
-  )
-}
-
-# The posterior of the intercept under normal priors, the levels integrated out
-# on a grid each.
-intercept_by_grid <- function(n, events, scale) {
-  log_lik <- function(eta, g) {
-    events[[g]] * stats::plogis(eta, log.p = TRUE) +
-      (n[[g]] - events[[g]]) * stats::plogis(-eta, log.p = TRUE)
-  }
-  a <- seq(-50, 0, length.out = 1001)
-  b <- seq(-6 * scale, 6 * scale, length.out = 6001)
-  log_b <- stats::dnorm(b, 0, scale, log = TRUE)
-  log_p <- stats::dnorm(a, 0, scale, log = TRUE) + log_lik(a, 1)
-  for (g in seq_along(n)[-1]) {
-    log_p <- log_p + vapply(
-      a,
-      function(a) {
-        l <- log_lik(a + b, g) + log_b
-        max(l) + log(sum(exp(l - max(l))))
-      },
-      0
-    )
-  }
-  p <- exp(log_p - max(log_p))
-  mean <- sum(p * a) / sum(p)
-  list(mean = mean, sd = sqrt(sum(p * (a - mean)^2) / sum(p)))
-}
-
-rare_levels <- list(
-  n = c(120, 4000, 3000, 2500, 9, 40),
-  events = c(0, 400, 90, 700, 0, 1)
-)
-
 rare_model <- function() {
   data <- do.call(levels_data, rare_levels)
   x <- stats::model.matrix(~level, data)
@@ -59,12 +20,7 @@ test_that("levels without events are exact, with their rows as they are", {
   # the baseline's, and those of the two rare levels
   expect_identical(fit$kernel$args$awkward, as.double(c(1:120, 9621:9669)))
   expect_true(all(summary(fit)$table$sd_bias == 0))
-  draws <- posterior::extract_variable_matrix(fit$draws, "(Intercept)")
-  expect_lt(abs(mean(draws) - exact$mean), 4 * posterior::mcse_mean(draws))
-  expect_lt(abs(stats::sd(draws) - exact$sd), 4 * posterior::mcse_sd(draws))
-  summary <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk")
-  expect_lt(max(summary$rhat), 1.01)
-  expect_gt(min(summary$ess_bulk), 1000)
+  expect_intercept_by_grid(fit, exact)
 })
 
 test_that("such a run depends on seed and model alone, and goes on", {
@@ -90,8 +46,16 @@ test_that("awkward rows are those of rare cells, and as many as pay", {
   control <- list(cores = 1L)
   found <- awkward_rows(model, mode, control, new_ledger())
   expect_identical(found$rows, as.double(c(1:120, 9621:9669)))
-  # columns that no other rows have
-  expect_identical(unname(found$rare), 5:6)
+  # the baseline's, which are all alike, and those of the levels
+  rare <- model.matrix(~factor(1:6))[c(1, 5, 6), ]
+  expect_equal(abs(found$wide), unname(t(rare)), ignore_attr = TRUE)
+  # each line moves the rows of one of them alone
+  moves <- surrogate_moves(vcov(mode), found$wide)
+  moved <- model.matrix(~factor(1:6)) %*% moves$lines != 0
+  expect_identical(unname(colSums(moved)), c(1, 1, 1))
+  expect_identical(sort(unname(which(rowSums(moved) > 0))), c(1L, 5L, 6L))
+  # and what is free none of theirs
+  expect_lt(max(abs(crossprod(moves$free, t(rare)))), 1e-8)
   local_settings(recipe = list(awkward_size = 0, most_awkward = 130))
   some <- awkward_rows(model, mode, control, new_ledger())
   expect_identical(length(some$rows), 130L)
@@ -106,4 +70,39 @@ test_that("a model without such rows goes where it went", {
   tried <- try_surrogate(model, mode, control, new_ledger())
   expect_null(tried$plan)
   expect_match(tried$why_not, "no rows of its own")
+})
+
+test_that("more awkward rows than the cap are told in numbers", {
+  model <- rare_model()
+  mode <- find_mode(model)
+  control <- list(
+    cores = 1L,
+    chains = 1,
+    warmup = 10,
+    iter = 20,
+    seed = 1,
+    refresh = 0
+  )
+  local_settings(recipe = list(
+    awkward_size = 0,
+    most_awkward = 130,
+    awkward_acceptance = 1.1
+  ))
+  tried <- try_surrogate(model, mode, control, new_ledger())
+  expect_null(tried$plan)
+  expect_match(
+    tried$why_not,
+    "probability 0[.][0-9]+, also with 130 awkward rows known as they are, of 169"
+  )
+  expect_identical(
+    why_not_exact(list(why_not = "its tails"), tried),
+    tried$why_not
+  )
+  none <- list(why_not = "no rows of its own make it far from normal")
+  expect_identical(why_not_exact(list(why_not = "its tails"), none), "its tails")
+  slow <- list(plan = list(), seconds = 3000)
+  expect_match(
+    why_not_exact(list(why_not = "its tails"), slow),
+    "awkward rows would take about 50 min"
+  )
 })
