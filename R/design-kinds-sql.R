@@ -1,16 +1,30 @@
 # The look of a table whose rows are of few kinds: of columns that are text or
 # whole numbers of a small range, as they are, one GROUP BY has every kind and
 # how many rows are of it. No pilot is drawn, and no pass follows. That kinds
-# are few is known before, from the count of rows by levels, which has the
-# ranges of the numbers as well.
+# are few is known before, from the ranges of the numbers and how many levels
+# there are.
 
 kind_settings <- list(
   most_numbers = 4096,   # combinations of whole numbers that levels can have
   most = 2^20            # kinds
 )
 
-# What look_sql() finds, with `is_every`. Kinds are few: see has_few_kinds().
+# What look_sql() finds, with `is_every`; NULL: kinds may be many.
 look_kinds <- function(tables, s, request) {
+  if (!has_kinds(s, request)) {
+    return(NULL)
+  }
+  ranges <- lapply(tables, ranges_of, s)
+  if (any(vapply(ranges, is.null, TRUE))) {
+    return(NULL)
+  }
+  too_many <- levels_of_ranges(tables, s, ranges)
+  if (!is.null(too_many)) {
+    return(too_many)
+  }
+  if (!has_few_kinds(bind_frames(ranges))) {
+    return(NULL)
+  }
   found <- run_on_tables(tables, lapply(tables, kinds_query, s, request))
   found <- bind_frames(found)
   n <- as.double(found$n)
@@ -97,58 +111,98 @@ has_kinds <- function(s, request, is_needed = TRUE) {
     all(vapply(Filter(Negate(is.null), every), is_column, TRUE))
 }
 
-# Of the columns of numbers that no factor takes, which look_sql() counts rows
-# with: SQL of how far each is from a whole number, by the names "off k", where
-# it is the k-th column c<k>; and of aggregates of these.
-range_names <- function(s) {
-  at <- match(setdiff(s$numbers, level_columns(s)), s$columns)
-  list(
-    own = sprintf("c%d", at),
-    off = sprintf("off%d", at),
-    low = sprintf("low%d", at),
-    high = sprintf("high%d", at)
+# NULL: the engine lacks what they take.
+ranges_of <- function(table, s) {
+  con <- table_connection(table)
+  tryCatch(
+    in_savepoint(con, run_sql(con, ranges_query(table, s))),
+    tall_error_source = function(e) NULL
   )
 }
 
-off_columns <- function(s, con) {
-  names <- range_names(s)
-  quoted <- quote_names(con, names$own)
-  off <- vapply(lapply(names$own, as.name), function(c) {
+# By the factors v1, v2, ..., rows n and of the other columns of numbers the
+# least, the largest, and how far any is from a whole number. SQLite, which
+# sorts for groups, counts the levels of each factor instead.
+ranges_query <- function(table, s) {
+  con <- table_connection(table)
+  double <- sql_engine(con)$double
+  at <- match(setdiff(s$numbers, level_columns(s)), s$columns)
+  by <- sql_level_names(s)
+  own <- quote_names(con, s$columns[at])
+  columns <- paste0("CAST(", own, " AS ", double, ")", recycle0 = TRUE)
+  names(columns) <- sprintf("c%d", at)
+  levels <- stats::setNames(quote_names(con, level_columns(s)), by)
+  inner <- sql_select(con, c(levels, columns), table_query(table))
+  sums <- c(n = "COUNT(*)", range_aggregates(names(columns), con))
+  if (is_sqlite(con)) {
+    counts <- sprintf("COUNT(DISTINCT %s)", quote_names(con, by))
+    names(counts) <- sprintf("levels%s", substring(by, 2))
+    return(sql_select(con, c(sums, counts), inner))
+  }
+  sql <- sql_select(con, sums, inner, keep = by)
+  if (length(by) == 0) {
+    return(sql)
+  }
+  group <- paste(quote_names(con, by), collapse = ", ")
+  sql_append(
+    sql,
+    paste0("GROUP BY ", group, "\nLIMIT ", setting("most_groups") + 1)
+  )
+}
+
+range_aggregates <- function(names, con) {
+  quoted <- quote_names(con, names)
+  off <- vapply(lapply(names, as.name), function(c) {
     sql_translate(bquote(abs(.(c) - as.integer(.(c)))), con)
   }, "")
   of <- sql_number(c(0, 1, 1e6), con)
-  off <- paste0(
-    rep("CASE WHEN ABS(", length(off)), quoted, ") < ", of[[3]], " THEN ", off,
-    " WHEN ", quoted, " IS NULL THEN ", of[[1]], " ELSE ", of[[2]], " END"
+  off <- sprintf(
+    "CASE WHEN ABS(%s) < %s THEN %s WHEN %s IS NULL THEN %s ELSE %s END",
+    quoted, of[[3]], off, quoted, of[[1]], of[[2]]
   )
-  stats::setNames(as.list(off), names$off)
-}
-
-range_aggregates <- function(s, con) {
-  names <- range_names(s)
-  of <- function(what, columns) {
-    sprintf("%s(%s)", what, quote_names(con, columns))
-  }
+  k <- seq_along(names)
   stats::setNames(
-    as.list(c(of("MIN", names$own), of("MAX", names$own), of("MAX", names$off))),
-    c(names$low, names$high, names$off)
+    c(
+      sprintf("MIN(%s)", quoted),
+      sprintf("MAX(%s)", quoted),
+      sprintf("MAX(%s)", off)
+    ),
+    c(sprintf("low%d", k), sprintf("high%d", k), sprintf("off%d", k))
   )
 }
 
-# No more kinds than whole numbers between the ends in every group of levels. A
-# missing value is one more.
-has_few_kinds <- function(counts) {
-  of <- function(what) {
-    as.matrix(counts[startsWith(names(counts), what)])
+# Of a factor with more levels than a pass takes, or of too many groups.
+levels_of_ranges <- function(tables, s, ranges) {
+  if (max(vapply(ranges, nrow, 1L)) > setting("most_groups")) {
+    return(too_many_groups(tables, s, ranges))
   }
-  off <- of("off")
+  found <- bind_frames(ranges)
+  counts <- columns_like(found, "levels")
+  if (ncol(counts) > 0 && max(counts) > setting("look")$levels) {
+    widest <- which.max(apply(counts, 2, max))
+    k <- as.integer(substring(colnames(counts)[[widest]], 7))
+    n_row <- sum(as.double(found$n))
+    too_many_levels(s$variables[[k]]$name, max(counts[, widest]), n_row)
+  }
+}
+
+columns_like <- function(found, what) {
+  as.matrix(found[startsWith(names(found), what)])
+}
+
+# No more kinds than whole numbers between the ends, and levels. A missing value
+# is one more.
+has_few_kinds <- function(found) {
+  off <- columns_like(found, "off")
   if (any(!is.na(off) & off > 0)) {
     return(FALSE)
   }
-  width <- of("high") - of("low")
+  width <- columns_like(found, "high") - columns_like(found, "low")
   width[is.na(width)] <- -1
-  each <- apply(width + 1 + (counts$missing > 0), 1, prod)
-  max(each) <= kind_settings$most_numbers && sum(each) <= kind_settings$most
+  each <- apply(width + 2, 1, prod)
+  levels <- apply(columns_like(found, "levels") + 1, 1, prod)
+  max(each) <= kind_settings$most_numbers &&
+    sum(each * levels) <= kind_settings$most
 }
 
 # Columns of each kind of rows that may count, and n.

@@ -39,10 +39,11 @@ look_sql <- function(tables, request, refresh) {
     check_types(s, table)
     check_terms_run(s, table)
   }
-  may_have_kinds <- has_kinds(s, request)
-  counts <- if (may_have_kinds) counts_with_ranges(tables, s)
-  may_have_kinds <- !is.null(counts)
-  counts <- counts %||% lapply(tables, function(table) {
+  kinds <- look_kinds(tables, s, request)
+  if (!is.null(kinds)) {
+    return(kinds)
+  }
+  counts <- lapply(tables, function(table) {
     tryCatch(
       in_savepoint(table_connection(table), count_rows(table, s)),
       tall_error_source = function(e) {
@@ -55,16 +56,13 @@ look_sql <- function(tables, request, refresh) {
     return(too_many_groups(tables, s, counts))
   }
   counts <- do.call(rbind, counts)
-  check_row_counts(s, tables, request, counts, may_have_kinds)
+  check_row_counts(s, tables, request, counts)
   is_complete <- counts$missing == 0
   n_row <- sum(counts$n[is_complete])
   n_missing <- sum(counts$n[!is_complete])
   check_complete_rows(n_row)
   if (n_row <= setting("look")$rows) {
     return(list(is_whole = TRUE))
-  }
-  if (may_have_kinds && has_few_kinds(counts)) {
-    return(look_kinds(tables, s, request))
   }
   strata <- count_strata(s, counts[is_complete, , drop = FALSE])
   if (max(0, lengths(strata)) > setting("look")$levels) {
@@ -177,9 +175,9 @@ check_types <- function(s, table) {
 # ---- counts ------------------------------------------------------------------
 
 # Rows by the levels of factors, the outcome and whether they lack something:
-# columns n, bad (not allowed), and those; with ranges, those of the numbers.
-count_rows <- function(table, s, ranges = FALSE) {
-  rows <- sql_rows(s, table, raw = ranges)
+# columns n, bad (not allowed), and those.
+count_rows <- function(table, s) {
+  rows <- sql_rows(s, table)
   con <- rows$con
   levels <- sql_level_names(s)
   by <- c(levels, "missing", if (!has_units(s)) "outcome")
@@ -189,15 +187,9 @@ count_rows <- function(table, s, ranges = FALSE) {
       "CASE WHEN ", quote_names(con, "y"), " > 0 THEN 1 ELSE 0 END"
     )
   }
-  sums <- list(n = "COUNT(*)", bad = "SUM(bad)")
-  keep <- c(levels, "missing")
-  if (ranges) {
-    keep <- c(keep, range_names(s)$own)
-    columns <- c(columns, off_columns(s, con))
-    sums <- c(sums, range_aggregates(s, con))
-  }
-  sql <- sql_select(con, columns, rows$sql, keep = keep, engine = rows$engine)
-  sql <- sql_select(con, sums, sql, keep = by)
+  sql <- sql_select(con, columns, rows$sql, keep = c(levels, "missing"),
+    engine = rows$engine)
+  sql <- sql_select(con, list(n = "COUNT(*)", bad = "SUM(bad)"), sql, keep = by)
   group <- paste(quote_names(con, by), collapse = ", ")
   sql <- sql_append(
     sql,
@@ -207,16 +199,6 @@ count_rows <- function(table, s, ranges = FALSE) {
   found$n <- as.double(found$n)
   found$bad[is.na(found$bad)] <- 0
   found
-}
-
-# NULL: an engine lacks what ranges take, or a term fails.
-counts_with_ranges <- function(tables, s) {
-  tryCatch(
-    lapply(tables, function(table) {
-      in_savepoint(table_connection(table), count_rows(table, s, TRUE))
-    }),
-    tall_error_source = function(e) NULL
-  )
 }
 
 has_units <- function(s) {
@@ -240,9 +222,8 @@ sql_bad <- function(s, rows) {
   sql_flag(paste0(quote_names(con, "missing"), " = 0 AND (", bad, ")"), con)
 }
 
-# Rows that R refuses, too, are shown to it: it has the words. is_as_is: are all
-# terms columns, or factors of them, which make nothing missing?
-check_row_counts <- function(s, tables, request, counts, is_as_is) {
+# Rows that R refuses, too, are shown to it: it has the words.
+check_row_counts <- function(s, tables, request, counts) {
   if (sum(counts$bad) > 0) {
     for (table in tables) {
       part <- fetch_rows(s, table, function(rows) {
@@ -267,7 +248,7 @@ check_row_counts <- function(s, tables, request, counts, is_as_is) {
     request$weights
   ))
   is_made <- any(vapply(every, is.call, TRUE))
-  if (is_made && !is_as_is) {
+  if (is_made) {
     for (table in tables) {
       con <- table_connection(table)
       own <- sprintf("c%d", seq_along(s$columns))

@@ -64,7 +64,7 @@ fit_in_passes <- function(front, source, run) {
         rows <- settle_database(reading, pilot, run$control$refresh)
         reading <- NULL # passes and run do without the rest
         start <- plan_of_look(front$blueprint, rows, pilot, run$control)
-        rows <- settle_ties(rows, pilot, run$control)
+        rows <- settle_ties(rows, pilot, run$control, start$theta)
         if (is_tied(rows)) {
           pilot <- whole_rows(rows)
         }

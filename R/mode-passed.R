@@ -30,6 +30,7 @@ model_by_mode <- function(blueprint, rows, pilot, control, start = NULL) {
   if (is.null(found)) {
     return(NULL)
   }
+  rows$met <- NULL # it was the first pass
   found$psi <- psi_of_pilot(found$model, found, control)
   found$steps <- start$steps
   # why exact steps from rows drawn ahead do not pay; NULL: they do

@@ -27,7 +27,7 @@ remote_mode <- function(blueprint, rows, pilot, control, start = NULL) {
   model <- NULL
   before <- NULL
   for (pass in seq_len(s$most)) {
-    sums <- sums_at(rows, theta, control, pass + 1)
+    sums <- sums_met(rows, theta, control, pass)
     if (is.null(model)) {
       pilot$facts <- sums$facts
       model <- build_model(blueprint, pilot)

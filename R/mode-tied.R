@@ -1,8 +1,10 @@
 # Passes that tie rows (see R/rows-tied.R), and sums over rows that are tied.
 
 # The rows, tied where the pilot says that they are to be: by a pass, unless the
-# pilot has every kind of row.
-settle_ties <- function(rows, pilot, control) {
+# pilot has every kind of row. theta: where the mode is thought to be. Where a
+# pass meets far more kinds than the pilot told it ends as one for sums at
+# theta, and the rows have what it found as `met`.
+settle_ties <- function(rows, pilot, control, theta = NULL) {
   if (!is.null(pilot$within) && !is.null(rows$in_sql)) {
     of <- list(x = pilot$x, y = pilot$y, count = pilot$stands)
     return(rows_summed(rows, c(of, list(within = pilot$within))))
@@ -11,7 +13,7 @@ settle_ties <- function(rows, pilot, control) {
     return(rows)
   }
   if (!pilot$is_every) {
-    return(tie_rows(rows, control))
+    return(tie_rows(rows, control, theta))
   }
   tied <- unclass(pilot)[c("x", "y", "weights", "offset")]
   tied$count <- pilot$stands
@@ -19,22 +21,70 @@ settle_ties <- function(rows, pilot, control) {
 }
 
 #' @export
-tie_rows.tall_rows_passes <- function(rows, control) {
+tie_rows.tall_rows_passes <- function(rows, control, theta = NULL) {
   show <- pass_show(2, control, of = 2)
-  passed <- pass_over(rows, ties_over, list(), show)
+  args <- list(theta = theta, cores = control$cores, most = most_ties())
+  passed <- pass_over(rows, ties_over, args, show)
+  if (any(vapply(passed$parts, function(part) !is.null(part$sums), TRUE))) {
+    sums <- lapply(passed$parts, function(part) {
+      part$sums %||% sums_of_ties(part$tied, rows, args)
+    })
+    rows$met <- c(
+      list(theta = theta),
+      Reduce(add_sums, sums, NULL),
+      passed[c("facts", "n_missing")]
+    )
+    return(rows)
+  }
   tied <- join_ties(lapply(passed$parts, `[[`, "tied"))
   rows_tied(rows, weigh_ties(tied), passed$facts, passed$n_missing)
 }
 
+# Kinds from which on a pass gives up tying: the pilot told of fewer by far.
+most_ties <- function() {
+  4 * tie_settings$most
+}
+
+# Of a shard: `tied`, or `sums` where it gave up.
 ties_over <- function(rows, args, first, show) {
   columns <- new_column_facts()
   pile <- new_ties()
+  sums <- NULL
   f <- function(chunk, n, first) {
     columns$add(chunk, n)
+    if (!is.null(sums)) {
+      part <- with_chunk_model(chunk, n, rows, function(model) {
+        chunk_sums(model, args$theta, args$cores)
+      })
+      sums <<- add_sums(sums, part)
+      return(invisible())
+    }
     pile$add(tie_part(chunk, n))
+    if (!is.null(args$theta) && pile$n_joined() > args$most) {
+      sums <<- sums_of_ties(pile$all(), rows, args)
+      pile <<- new_ties()
+    }
   }
   seen <- each_chunk(rows, f, show)
-  c(seen, list(tied = pile$all(), columns = columns$total()))
+  c(seen, list(tied = pile$all(), sums = sums, columns = columns$total()))
+}
+
+# At theta, of rows each of which counts for as many as there are.
+sums_of_ties <- function(tied, rows, args) {
+  tied <- weigh_ties(tied)
+  part <- with_chunk_model(tied, nrow(tied$x), rows, function(model) {
+    chunk_sums(model, args$theta, args$cores)
+  })
+  add_sums(NULL, part)
+}
+
+# sums_at(), unless a pass has found them.
+sums_met <- function(rows, theta, control, pass) {
+  met <- rows$met
+  if (pass == 1 && !is.null(met) && identical(met$theta, theta)) {
+    return(met[names(met) != "theta"])
+  }
+  sums_at(rows, theta, control, pass + 1)
 }
 
 # Parts that are joined when they are many, so that they take no more memory
@@ -42,9 +92,11 @@ ties_over <- function(rows, args, first, show) {
 new_ties <- function() {
   parts <- list()
   n <- 0
+  n_joined <- 0
   join <- function() {
     parts <<- list(join_ties(parts))
     n <<- length(parts[[1]]$count)
+    n_joined <<- n
   }
   list(
     add = function(part) {
@@ -55,6 +107,8 @@ new_ties <- function() {
         join()
       }
     },
+    # those that differ, as far as parts were joined
+    n_joined = function() n_joined,
     # NULL: there were none
     all = function() join_ties(parts)
   )
@@ -62,7 +116,7 @@ new_ties <- function() {
 
 # A GROUP BY of all that a row has.
 #' @export
-tie_rows.tall_rows_database <- function(rows, control) {
+tie_rows.tall_rows_database <- function(rows, control, theta = NULL) {
   if (is.null(rows$in_sql)) {
     return(NextMethod())
   }

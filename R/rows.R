@@ -98,7 +98,9 @@ take_rows_ahead <- function(rows, found, draw, control) {
   UseMethod("take_rows_ahead")
 }
 
-# One pass: the rows with alike ones counted as one, class tall_rows_tied.
-tie_rows <- function(rows, control) {
+# One pass: the rows with alike ones counted as one, class tall_rows_tied; or,
+# where too many differ and theta is given, as they are, with the sums there as
+# `met`.
+tie_rows <- function(rows, control, theta = NULL) {
   UseMethod("tie_rows")
 }

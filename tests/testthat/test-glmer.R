@@ -55,6 +55,22 @@ test_that("formulas that cannot be fitted are refused in words", {
   expect_error(tall_glm(y ~ x + (1 | g), d), "tall_glmer")
 })
 
+test_that("slopes of a constant are refused by their name", {
+  d <- few_groups()
+  d$seven <- 7
+  d$none <- 0
+  d$far <- 1e9
+  for (name in c("seven", "none", "far")) {
+    formula <- stats::as.formula(sprintf("y ~ x + (1 + %s | g)", name))
+    error <- expect_error(quick(formula, d), class = "tall_error_input")
+    expect_identical(error$value, name)
+    expect_match(conditionMessage(error), name, fixed = TRUE)
+  }
+  formula <- y ~ x + (1 + x + seven || g)
+  error <- expect_error(quick(formula, d), class = "tall_error_input")
+  expect_identical(error$value, "seven")
+})
+
 test_that("data that say nothing of groups are refused in words", {
   d <- few_groups()
   d$one <- 1

@@ -185,6 +185,35 @@ test_that("no pass is thrown away", {
   expect_identical(own$n() - head, 2)
 })
 
+test_that("a pass that meets more kinds than was thought is one for sums", {
+  local_ties()
+  data <- alike_data()
+  plain <- remote_fit(y ~ hour + z, data)
+  # a pilot that tells of few, of rows that all differ
+  local_fault("tie_pilot", function(of, stands, look) {
+    tie_part(of, nrow(of$x), stands)
+  })
+  local_fault("most_ties", function() 3000)
+  own <- counted_stream(data)
+  source_names(own$source)
+  source_head(own$source)
+  head <- own$n()
+  own <- counted_stream(data)
+  fit <- remote_fit(y ~ hour + z, own$source)
+  # the look, sums, draws
+  expect_identical(own$n() - head, 3)
+  expect_false(grepl("alike", fit$plan))
+  expect_equal(fit$remote$found$facts, plain$remote$found$facts,
+    tolerance = 1e-12)
+  expect_identical(fit$n_missing, 2)
+  expect_null(fit$remote$rows$met)
+  expect_same_posterior(fit, plain)
+  # in memory, and of shards of which one gives up
+  expect_identical(remote_fit(y ~ hour + z, data)$draws, fit$draws)
+  shards <- list(data[1:1500, ], data[-(1:1500), ])
+  expect_same_posterior(remote_fit(y ~ hour + z, shards), plain)
+})
+
 test_that("a pass that draws more rows than was thought gives some up", {
   local_ties()
   data <- alike_data()
@@ -375,4 +404,47 @@ test_that("a design of too many levels is refused before rows are brought", {
   # which is how they are brought
   expect_error(remote_fit(y ~ rank(z), table), class = "tall_error")
   expect_gt(sent, 0)
+})
+
+test_that("a hundred thousand levels are told with their number", {
+  con <- local_sqlite()
+  local_settings(memory = 1e9)
+  n <- 1.2e5
+  data <- withr::with_seed(1, data.frame(
+    id = sprintf("id%d", seq_len(n) %% 1e5),
+    y = stats::rbinom(n, 1, 0.5),
+    z = stats::rnorm(n)
+  ))
+  table <- table_of(con, data)
+  local_fault("collect_source", function(...) stop("brought"))
+  for (case in list(
+    list(y ~ id, binomial()),
+    list(y ~ id + z, binomial()),
+    list(z ~ id, gaussian())
+  )) {
+    error <- expect_error(
+      remote_fit(case[[1]], table, case[[2]]),
+      class = "tall_error_memory"
+    )
+    message <- conditionMessage(error)
+    expect_match(message, "`id` has 100,000 levels", fixed = TRUE)
+    expect_match(message, "120,000 rows", fixed = TRUE)
+  }
+})
+
+test_that("that kinds are few is known before they are counted", {
+  of <- function(low, high, off = 0, levels = 1) {
+    data.frame(n = 1, low1 = low, high1 = high, off1 = off, levels1 = levels)
+  }
+  expect_true(has_few_kinds(of(0, 23, levels = 1000)))
+  expect_false(has_few_kinds(of(0, 23, levels = 1e5)))
+  expect_false(has_few_kinds(of(0, 23, off = 0.5)))
+  expect_false(has_few_kinds(of(0, 5000)))
+  expect_true(has_few_kinds(of(NA, NA)))
+  # groups of levels
+  many <- of(0, 23)[rep(1, 5e4), -5]
+  expect_false(has_few_kinds(many))
+  expect_true(has_few_kinds(many[1:4e4, ]))
+  # no number
+  expect_true(has_few_kinds(data.frame(n = 5, levels1 = 3, levels2 = 4)))
 })
