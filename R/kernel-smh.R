@@ -85,7 +85,8 @@
 #' @section Conditions:
 #' `tall_error_input` if an argument is not as described, and when the run
 #' starts if the model has no such rows. Then, `tall_error_unsupported` for a
-#' model without such bounds, another estimator, a subsampling scheme or a schedule;
+#' model without such bounds, another estimator, a subsampling scheme or a
+#' schedule;
 #' `tall_error_improper` where the posterior has no mode; `tall_error_singular`
 #' if it is improper at a reference that was given.
 #' @references
