@@ -28,7 +28,8 @@
 #' Piironen & Vehtari (2017). Sparsity information and regularization in the
 #' horseshoe and other shrinkage priors. *Electronic Journal of Statistics* 11,
 #' 5018-5051.
-#' @seealso [prior_hs()]
+#' @seealso [prior_hs()]; [projpred-tall_glm] for the smallest set of columns
+#'   that predicts as well
 #' @examples
 #' fit <- tall_glm(
 #'   mpg ~ wt + hp + drat + qsec,

@@ -64,9 +64,11 @@
 #' The rows of a step are about \eqn{d^3 / \sqrt N}{d^3 / sqrt(N)}, and one
 #' minus the acceptance rate about \eqn{d^{3/2} / \sqrt N}{d^(3/2) / sqrt(N)}:
 #' tall data make it fast. A chain that `init` starts many standard deviations
-#' out may never leave: there the normal law says nothing. Few data, many
-#' parameters and separated outcomes make a posterior far from normal; then it
-#' accepts little and looks at many rows, and [kernel_mala()], or
+#' out may never leave: there the normal law says nothing. Where a few rows make
+#' a posterior far from normal (a level with a handful of them, a separated
+#' indicator), name them in `awkward`. Few data and many parameters make it so
+#' in all directions; then it accepts little and looks at many rows, and
+#' [kernel_mala()], or
 #' [gradient_cv()] with `order = 2` in a [kernel_sgld()], is better.
 #'
 #' The fit's `chains` have the acceptance rate, and `rows_thinned` and
@@ -79,8 +81,10 @@
 #'
 #' @section What it runs with:
 #' [model_glm()] with the responses whose third derivative has a bound: binomial
-#' with all its links, Poisson, and normal ones with a `sigma` that is given;
-#' any prior, those with hyperparameters included; a Gibbs posterior (`lambda` of [sg_sample()]). The reference is
+#' with all its links, Poisson, negative binomial, gamma, Student t and normal
+#' ones, with the parameter beside the mean given (`size`, `shape`, `sigma`);
+#' any prior, those with hyperparameters included; a Gibbs posterior (`lambda` of
+#' [sg_sample()]). The reference is
 #' the mode, or `at` of `gradient_cv(at, order = 2)`, the one estimator that it
 #' takes. It draws its own rows, so that there is no `subsample`, and has no
 #' step size, so that there is no `schedule`.
@@ -89,8 +93,8 @@
 #' @section Conditions:
 #' `tall_error_input` if an argument is not as described, and when the run
 #' starts if the model has no such rows. Then, `tall_error_unsupported` for a
-#' model without such
-#' bounds, another estimator, a subsampling scheme or a schedule;
+#' model without such bounds, another estimator, a subsampling scheme or a
+#' schedule;
 #' `tall_error_improper` where the posterior has no mode; `tall_error_singular`
 #' if it is improper at a reference that was given.
 #' @references
@@ -108,6 +112,14 @@
 #' fit <- sg_sample(model, kernel_smh(), iter = 2000, warmup = 100, seed = 1)
 #' fit
 #' fit$chains[c("acceptance", "rows_thinned", "rows_always")]
+#'
+#' # twelve rows of a level without an event are known as they are
+#' x <- cbind(x, rare = rep(0:1, c(1988, 12)))
+#' y[x[, 3] == 1] <- 0
+#' model <- model_glm(x, y, family = "bernoulli", prior = prior_normal(0, 2.5))
+#' steps <- proposal_mixture(proposal_slice(), proposal_hmc(), times = 3)
+#' kernel <- kernel_smh(proposal = steps, awkward = 1989:2000)
+#' sg_sample(model, kernel, iter = 2000, warmup = 100, seed = 1)
 #' @export
 kernel_smh <- function(share = 0.1, proposal = NULL, awkward = NULL) {
   share <- check_number(share, min = 0, max = 1)
