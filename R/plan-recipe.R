@@ -38,6 +38,24 @@ why_not_exact <- function(tried, by_surrogate) {
   if (isTRUE(by_surrogate$is_tried)) by_surrogate$why_not else tried$why_not
 }
 
+plan_hyper <- function(model, control) {
+  ledger <- new_ledger()
+  mode <- model_mode(model, control$cores, control$refresh)
+  spend_mode(ledger, mode)
+  tried <- try_scales(model, mode, control, ledger)
+  if (!is.null(tried$plan)) {
+    tell_seconds(tried$seconds, control)
+    return(tried$plan)
+  }
+  plan <- plan_scaled(model, control, mode, ledger)
+  plan$why <- paste0(plan$why, "; ", tried$why_not)
+  if (is.null(plan$stand_in)) {
+    # a step, and the density after the hyperparameters' draw
+    tell_slow(plan, control, passes = 2)
+  }
+  plan
+}
+
 # Of models whose rows are at hand: exact steps from a few rows, with awkward
 # rows as they are, or what is left.
 plan_rows <- function(model, control, in_place) {

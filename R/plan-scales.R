@@ -3,24 +3,6 @@
 # known by their expansions (spec section 16). What it cannot sample goes to
 # plan_scaled(), which looks at all rows.
 
-plan_hyper <- function(model, control) {
-  ledger <- new_ledger()
-  mode <- model_mode(model, control$cores, control$refresh)
-  spend_mode(ledger, mode)
-  tried <- try_scales(model, mode, control, ledger)
-  if (!is.null(tried$plan)) {
-    tell_seconds(tried$seconds, control)
-    return(tried$plan)
-  }
-  plan <- plan_scaled(model, control, mode, ledger)
-  plan$why <- paste0(plan$why, "; ", tried$why_not)
-  if (is.null(plan$stand_in)) {
-    # a step, and the density after the hyperparameters' draw
-    tell_slow(plan, control, passes = 2)
-  }
-  plan
-}
-
 # list(plan, seconds, why_not), as try_exact() has it.
 try_scales <- function(model, mode, control, ledger) {
   s <- setting("recipe")

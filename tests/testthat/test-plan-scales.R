@@ -156,7 +156,7 @@ test_that("columns that depend on each other have a posterior", {
   expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.02)
 })
 
-test_that("where few steps are accepted all rows are looked at, and it is told", {
+test_that("where few steps are accepted all rows are looked at, told so", {
   local_settings(recipe = list(scales_acceptance = 0.999))
   model <- scales_model(prior_ridge(), n = 200)
   fit <- sg_sample(model, iter = 60, chains = 1, seed = 1, refresh = 0)
