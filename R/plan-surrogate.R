@@ -215,8 +215,8 @@ judge_surrogate <- function(plan, report, found, control) {
     " pilot they looked at ",
     short(rows),
     " others each, and ",
-    short(100 * acceptance),
-    "% were accepted"
+    share_text(acceptance),
+    " were accepted"
   )
   verdict$plan <- plan
   verdict
