@@ -38,7 +38,7 @@ print.tall_summary <- function(x, digits = x$digits %||% 3, n = NULL, ...) {
   invisible(x)
 }
 
-# ---- of a summary, as of a table ----------------------------------------------
+# ---- of a summary, as of a table ----------------------------
 
 #' @rdname summary.tall_fit
 #' @param row.names,optional Unused: the generic has them.
@@ -67,7 +67,8 @@ as.matrix.tall_summary <- function(x, ...) {
 #' @param i,j,drop Rows and columns of the matrix of numbers, as of any matrix.
 #' @export
 `[.tall_summary` <- function(x, i, j, drop = TRUE) {
-  if (nargs() - !missing(drop) < 3) {
+  n_given <- nargs() - !missing(drop)
+  if (n_given < 3) {
     return(unclass(x)[i])
   }
   as.matrix(x)[i, j, drop = drop]
