@@ -72,13 +72,6 @@ join_terms <- function(terms) {
   out %||% 1
 }
 
-strip_parens <- function(x) {
-  while (is.call(x) && identical(x[[1]], as.name("("))) {
-    x <- x[[2]]
-  }
-  x
-}
-
 is_bar_call <- function(x) {
   is.call(x) && as.character(x[[1]])[[1]] %in% c("|", "||")
 }

@@ -1,15 +1,5 @@
 # What looks at tables refuse, in whatever way they count the rows.
 
-check_complete_rows <- function(n) {
-  if (n == 0) {
-    abort_input(
-      "{.arg data} must have at least one complete row, not 0.",
-      argument = "data",
-      value = 0
-    )
-  }
-}
-
 # na.action = na.fail. n: rows that lack something.
 check_none_missing <- function(request, n) {
   if (request$fails && n > 0) {

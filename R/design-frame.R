@@ -68,7 +68,7 @@ make_frame <- function(matched, formula, data, wanted, na.action, caller) {
   if (!inherits(formula, "formula")) {
     abort_expected(formula, "a formula", arg = "formula")
   }
-  check_no_bars(formula)
+  check_terms(formula)
   has_data <- "data" %in% names(matched)
   if (has_data && !is.data.frame(data)) {
     hint <- source_hint(data)
@@ -100,20 +100,52 @@ make_frame <- function(matched, formula, data, wanted, na.action, caller) {
       abort_frame(e, formula, frame_call, columns, caller)
     }
   )
-  check_some_rows(frame)
-  check_offsets(frame)
   n_missing <- length(attr(frame, "na.action"))
+  if (nrow(frame) == 0) {
+    abort_no_rows(n_missing, has_subset = !is.null(frame_call$subset))
+  }
+  check_offsets(frame)
   frame <- drop_weightless(frame, na.action)
   list(frame = frame, call = frame_call, n_missing = n_missing)
 }
 
-check_some_rows <- function(frame) {
-  if (nrow(frame) == 0) {
+# No row counts. n_missing: how many lack something, of those of the subset.
+# has_weights: may all rows have the weight 0?
+abort_no_rows <- function(n_missing, has_subset, has_weights = FALSE) {
+  if (has_weights && !has_subset && n_missing == 0) {
+    abort_all_zero()
+  }
+  if (n_missing > 0) {
     abort_input(
-      "{.arg data} must have at least one complete row, not 0.",
+      c(
+        "{.arg data} must have at least one complete row, not 0.",
+        x = "{count_noun(n_missing, 'row')}{if (has_subset) ' of the subset'}
+             {cli::qty(n_missing)}lack{?s/} a value of a variable that is used."
+      ),
       argument = "data",
       value = 0
     )
+  }
+  if (has_subset) {
+    abort_input(
+      "{.arg subset} must keep at least one row{if (has_weights) ' that counts'}
+       of {.arg data}, not 0.",
+      argument = "subset",
+      value = 0
+    )
+  }
+  abort_input(
+    "{.arg data} must have at least one row, not 0.",
+    argument = "data",
+    value = 0
+  )
+}
+
+# n: rows of a source that count. n_missing: those that lack something.
+check_complete_rows <- function(n, n_missing, request) {
+  if (n == 0) {
+    has <- function(name) !is.null(request[[name]])
+    abort_no_rows(n_missing, has("subset"), has("weights"))
   }
 }
 
@@ -125,38 +157,6 @@ check_offsets <- function(frame) {
       abort_expected(frame[[name]], "numeric", arg = arg)
     }
   }
-}
-
-# (1 | g) would be read as a logical column.
-check_no_bars <- function(formula) {
-  bar <- find_bar(formula[[length(formula)]])
-  if (is.null(bar)) {
-    return(invisible())
-  }
-  abort_tall(
-    "unsupported",
-    c(
-      "{.arg formula} has the term {.code ({deparse1(bar)})}: group-level terms
-       are not fitted here.",
-      i = "{.fn tall_glmer} fits them. A logical \"or\" is
-           {.code I(a | b)}."
-    ),
-    argument = "formula",
-    value = formula
-  )
-}
-
-# The first `|` that is not inside a function such as I(), or NULL.
-find_bar <- function(term) {
-  name <- if (is.call(term)) as.character(term[[1]])[[1]] else ""
-  if (name %in% c("|", "||")) {
-    return(term)
-  }
-  if (name %in% c("+", "-", "*", "/", ":", "^", "%in%", "(")) {
-    found <- lapply(as.list(term)[-1], find_bar)
-    return(Find(Negate(is.null), found))
-  }
-  NULL
 }
 
 # A row of weight 0 or without trials does not count: it is left out as one with

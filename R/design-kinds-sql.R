@@ -48,6 +48,7 @@ look_kinds <- function(tables, s, request) {
   show_numbers(request, kinds)
   s$is_complete <- n_missing == 0
   s$n_missing <- n_missing
+  check_complete_rows(sum(n[at]), n_missing, request)
   found_of_kinds(s, kinds, n[at])
 }
 
@@ -67,7 +68,6 @@ is_weightless <- function(kinds, request) {
 }
 
 found_of_kinds <- function(s, kinds, n) {
-  check_complete_rows(sum(n))
   if (sum(n) <= setting("look")$rows) {
     return(list(is_whole = TRUE))
   }

@@ -60,7 +60,7 @@ look_sql <- function(tables, request, refresh) {
   is_complete <- counts$missing == 0
   n_row <- sum(counts$n[is_complete])
   n_missing <- sum(counts$n[!is_complete])
-  check_complete_rows(n_row)
+  check_complete_rows(n_row, n_missing, request)
   if (n_row <= setting("look")$rows) {
     return(list(is_whole = TRUE))
   }

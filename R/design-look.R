@@ -158,18 +158,7 @@ merge_looks <- function(parts, args) {
   }
   check_level_count(strata, s)
   sum_of <- function(name) sum(vapply(parts, `[[`, 0, name))
-  if (sum_of("n_row") == 0) {
-    request <- args$request
-    if (!is.null(request$weights) && is.null(request$subset) &&
-      sum_of("n_missing") == 0) {
-      abort_all_zero()
-    }
-    abort_input(
-      "{.arg data} must have at least one complete row, not 0.",
-      argument = "data",
-      value = 0
-    )
-  }
+  check_complete_rows(sum_of("n_row"), sum_of("n_missing"), args$request)
   found <- weights_of_pile(look, pilot)
   pilot$keep(found$keep)
   list(

@@ -12,7 +12,7 @@ new_request <- function(
   fails = FALSE,
   pads = FALSE
 ) {
-  check_no_bars(formula)
+  check_terms(formula)
   empty <- stats::setNames(rep(list(numeric()), length(names)), names)
   # a `.` stands for the columns
   formula <- stats::formula(stats::terms(formula, data = frame_of(empty, 0)))

@@ -110,7 +110,9 @@ check_augmented_rows <- function(data, n) {
 augmented_rows <- function(fit, data) {
   if (!is.null(data)) {
     if (!is.data.frame(data)) {
-      abort_expected(data, "a data frame or NULL", arg = "data")
+      is_table <- inherits(data, c("tbl_lazy", "tall_table"))
+      hint <- if (is_table) "A table is given as `newdata`."
+      abort_expected(data, "a data frame or NULL", hint, arg = "data")
     }
     return(data)
   }

@@ -58,14 +58,15 @@
 #' chains move at the means of the covariates.
 #'
 #' @section What exact means: Where the kernel leaves the posterior itself
-#' invariant, `sd_bias` is printed as `exact`, and is 0 in the table:
+#' invariant, `sd_bias` is 0 in the table, and is not printed:
 #' [kernel_smh()], which the recipe of [sg_sample()] takes where it can,
 #' [kernel_mala()], [kernel_barker()], [kernel_hmc()], and draws from sums.
 #' Neither a step size nor minibatches bias means, standard deviations and
 #' quantiles. What is left is chance, which `mcse_mean` measures, and whether
 #' the chains have been everywhere, which R-hat and the effective sample sizes
 #' tell; independent draws have. A Metropolis kernel that is not exact says so
-#' below the table, where the acceptance rate of each chain stands, too.
+#' below the table, where the acceptance rates of the chains stand where they
+#' differ.
 #'
 #' Effects of groups are integrated out by quadrature ([tall_glmer()],
 #' [model_groups()]) unless the response is Gaussian, and such kernels are exact
@@ -84,6 +85,8 @@
 #'   `mcse_mean`, `rhat`, `ess_bulk`, `ess_tail` (see
 #'   [posterior::summarise_draws()]), `sd_bias`, `sd_bias_se`. With `keep =
 #'   "none"` only means, standard deviations, `rhat` and bias.
+#'   `as.data.frame()` has this table; `as.matrix()` its numbers, a row for each
+#'   variable, which two indices choose from: `summary(fit)[, "mean"]`.
 #' @seealso `vignette("reading-the-output")`, `vignette("summary")`
 #' @references
 #' Gelman & Rubin (1992). Inference from iterative simulation using multiple

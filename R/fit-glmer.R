@@ -3,7 +3,8 @@
 
 #' Coefficients and group-level effects of a multilevel fit
 #'
-#' @param object,x (`tall_glmer`) The fit, from [tall_glmer()].
+#' @param object,x (`tall_glmer`) The fit, from [tall_glmer()]; of
+#'   `as.data.frame()`, what `VarCorr()` returns.
 #' @param summary (`TRUE` or `FALSE`) Posterior means and standard deviations,
 #'   or draws?
 #' @param ndraws,draws (whole number or `NULL`) As many of the kept draws,
@@ -33,7 +34,9 @@
 #'   same list of coefficients, effects added. `VarCorr()`: a list with the name
 #'   of the grouping factor: `sd` (posterior means and standard deviations),
 #'   `cor` and `cov` (posterior means of the correlation and covariance matrix);
-#'   and `residual__` where there is a residual standard deviation, as in brms.
+#'   and `residual__` where there is a residual standard deviation, as in brms
+#'   (`sd` and `cov`). `as.data.frame()` of it has the columns of lme4's: `grp`,
+#'   `var1`, `var2`, `vcov` and `sdcor`, posterior means.
 #'   `ngrps()`: the number of groups, named. `nobs()`: the number of rows.
 #' @section Conditions: `tall_error_stale` where a fit was read from a file that
 #' did not keep its data; `tall_error_input` for groups that are none.
@@ -370,8 +373,11 @@ VarCorr.tall_glmer <- function(x, sigma = 1, ...) {
   ))
   names(out) <- x$groups$name
   if ("sigma" %in% colnames(draws)) {
-    residual <- table(unclass(draws)[, "sigma", drop = FALSE])
-    out$residual__ <- list(sd = residual)
+    sigma <- unclass(draws)[, "sigma", drop = FALSE]
+    out$residual__ <- list(
+      sd = table(sigma),
+      cov = matrix(mean(sigma^2), dimnames = list("sigma", "sigma"))
+    )
   }
   structure(out, class = "tall_VarCorr")
 }
@@ -390,4 +396,34 @@ print.tall_VarCorr <- function(x, digits = 3, ...) {
     }
   }
   invisible(x)
+}
+
+# The columns of lme4's, of posterior means.
+#' @rdname tall_glmer-methods
+#' @param row.names,optional Unused: the generic has them.
+#' @export
+as.data.frame.tall_VarCorr <- function(
+  x,
+  row.names = NULL,
+  optional = FALSE,
+  ...
+) {
+  check_no_dots(...)
+  rows <- lapply(names(x), function(name) {
+    one <- x[[name]]
+    effects <- colnames(one$cov)
+    is_residual <- name == "residual__"
+    # pairs, column by column of the lower triangle
+    pairs <- if (!is.null(one$cor)) which(lower.tri(one$cor), arr.ind = TRUE)
+    data.frame(
+      grp = if (is_residual) "Residual" else name,
+      var1 = c(if (is_residual) NA else effects, effects[pairs[, "col"]]),
+      var2 = c(rep(NA, length(effects)), effects[pairs[, "row"]]),
+      vcov = c(diag(one$cov), one$cov[pairs]),
+      sdcor = c(one$sd$Estimate, one$cor[pairs])
+    )
+  })
+  out <- do.call(rbind, rows)
+  rownames(out) <- NULL
+  out
 }

@@ -10,7 +10,9 @@
 #' @param object (`tall_nn`) The fit, from [tall_nn()].
 #' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of
 #'   the fit, if it kept them.
-#' @param prob (number between 0 and 1) Probability of the table's intervals.
+#' @param level,prob (number between 0 and 1 or `NULL`) Probability of the
+#'   intervals; two names for one argument. `NULL`: 0.9 for the table, 0.95 for
+#'   those of other types.
 #' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly
 #'   spaced; two names for one argument. `NULL`: all for the table, else as
 #'   [predict()][predict.tall_glm] of other regressions.
@@ -19,6 +21,8 @@
 #'   [predict()][predict.tall_glm] of a fit of [tall_glm()] has them.
 #' @param se.fit (`TRUE` or `FALSE`) Posterior standard deviations as well? With
 #'   `type = "link"` or `"response"`; the table has them.
+#' @param cores (whole number) Threads, as [predict()][predict.tall_glm] of
+#'   other regressions takes them; networks are evaluated in one.
 #' @param ... Of other types, arguments of [predict()][predict.tall_glm];
 #'   networks take no `offset`.
 #'
@@ -58,7 +62,7 @@
 #'   chains = 2,
 #'   seed = 1
 #' )
-#' predict(fit, data.frame(x = c(0, 1, 5)), prob = 0.5)
+#' predict(fit, data.frame(x = c(0, 1, 5)), level = 0.5)
 #' @export
 predict.tall_nn <- function(
   object,
@@ -67,11 +71,13 @@ predict.tall_nn <- function(
   se.fit = FALSE,
   draws = NULL,
   ...,
-  prob = 0.9,
-  ndraws = NULL
+  level = NULL,
+  prob = NULL,
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
 ) {
-  prob <- check_prob(prob)
   type <- check_choice(type, c("table", "link", "response"))
+  level <- one_level(level, prob) %||% if (type == "table") 0.9 else 0.95
   if (type != "table") {
     return(predict.tall_regression(
       as_of_now(object),
@@ -80,20 +86,38 @@ predict.tall_nn <- function(
       se.fit,
       draws,
       ...,
-      ndraws = ndraws
+      level = level,
+      ndraws = ndraws,
+      cores = cores
     ))
   }
   check_table_only(se.fit, ...)
+  cores <- check_cores(cores)
   object <- as_of_now(object)
   n_draw <- check_draws(object, draws, ndraws)
-  nn_table(object, newdata, choose_draws(object, n_draw), prob)
+  chosen <- choose_draws(object, n_draw, cores = cores)
+  nn_table(object, newdata, chosen, level)
 }
 
-# cores: as of other types, one thread does the work.
-check_table_only <- function(se.fit, ..., offset = NULL, cores = 1L) {
+# Of two names for one argument; NULL where neither is given.
+one_level <- function(level, prob) {
+  if (!is.null(level) && !is.null(prob)) {
+    abort_input(
+      "{.arg level} and {.arg prob} are the same argument: give one.",
+      argument = "prob",
+      value = prob
+    )
+  }
+  if (!is.null(level)) {
+    check_prob(level)
+  } else if (!is.null(prob)) {
+    check_prob(prob)
+  }
+}
+
+check_table_only <- function(se.fit, ..., offset = NULL) {
   check_flag(se.fit, arg = "se.fit")
   check_no_dots(..., .ignore = no_groups)
-  check_cores(cores)
   if (!is.null(offset)) {
     abort_expected(offset, "NULL", "`tall_nn()` takes no offset.")
   }

@@ -46,6 +46,10 @@ pp_check.tall_regression <- function(
   ...,
   ndraws = NULL
 ) {
+  refuse_foreign(
+    intersect(dots_names(...), c("nreps", "nsamples")),
+    foreign_to_methods
+  )
   rlang::check_installed("bayesplot", "to plot a fit")
   check_has_data(object)
   draws <- check_draws(object, draws, ndraws)

@@ -118,12 +118,13 @@ join_draws.tall_glmer <- function(fit, rows, draws, groups) {
     return(rows)
   }
   known <- match(rows$label, fit$groups$levels)
-  is_new <- is.na(known)
+  # a missing label is no new group: what depends on it is missing, too
+  is_new <- is.na(known) & !is.na(rows$label)
   if (any(is_new) && !groups$allows_new) {
     abort_new_group(fit, rows$label[is_new][[1]])
   }
   n_draw <- nrow(draws$theta)
-  levels <- sort(unique(known[!is_new]))
+  levels <- sort(unique(known))
   names <- unique(rows$label[is_new])
   q <- length(fit$groups$effects)
   effects <- array(0, c(n_draw, length(levels) + length(names), q))

@@ -13,10 +13,9 @@ print.tall_summary <- function(x, digits = x$digits %||% 3, n = NULL, ...) {
   ess <- intersect(c("ess_bulk", "ess_tail", "ess_weights"), names(table))
   table[ess] <- round(table[ess])
   is_exact <- kernel_is_exact(x$fit$kernel)
-  if (is_exact && is.null(x$fit$quadrature)) {
-    table$sd_bias <- "exact"
-    table$sd_bias_se <- NULL
-  } else if (all(is.na(table$sd_bias))) {
+  # of exact draws the footer says that there is none
+  has_none <- is_exact && is.null(x$fit$quadrature)
+  if (has_none || all(is.na(table$sd_bias))) {
     table$sd_bias <- table$sd_bias_se <- NULL
   } else if (is_exact) {
     most <- paste0("<=", percent_text(table$sd_bias + 5e-4), "%")
@@ -37,4 +36,40 @@ print.tall_summary <- function(x, digits = x$digits %||% 3, n = NULL, ...) {
   print_footer(x$fit, agreement = x$table)
   cat_within_width(print_agreement_note(x$table, n_alive(x$fit), x$fit))
   invisible(x)
+}
+
+# ---- of a summary, as of a table ----------------------------
+
+#' @rdname summary.tall_fit
+#' @param row.names,optional Unused: the generic has them.
+#' @export
+as.data.frame.tall_summary <- function(
+  x,
+  row.names = NULL,
+  optional = FALSE,
+  ...
+) {
+  check_no_dots(...)
+  x$table
+}
+
+#' @rdname summary.tall_fit
+#' @export
+as.matrix.tall_summary <- function(x, ...) {
+  check_no_dots(...)
+  out <- as.matrix(x$table[-1])
+  rownames(out) <- x$table$variable
+  out
+}
+
+# With two indices those of the matrix; with one, elements of the list.
+#' @rdname summary.tall_fit
+#' @param i,j,drop Rows and columns of the matrix of numbers, as of any matrix.
+#' @export
+`[.tall_summary` <- function(x, i, j, drop = TRUE) {
+  n_given <- nargs() - !missing(drop)
+  if (n_given < 3) {
+    return(unclass(x)[i])
+  }
+  as.matrix(x)[i, j, drop = drop]
 }

@@ -92,9 +92,7 @@ print_header <- function(fit, n_draws) {
   if (!is.null(fit$formula)) {
     cat_field("Formula: ", deparse1(fit$formula))
   }
-  if (!is.null(fit$family)) {
-    cat("Family:  ", fit$family$name, " (", fit$family$link, ")\n", sep = "")
-  }
+  cat(family_text(fit))
   if (fit$n_data > 0) {
     cat("Data:    ", data_text(fit), "\n", sep = "")
   } else {
@@ -110,26 +108,32 @@ print_header <- function(fit, n_draws) {
       sep = ""
     )
   }
-  cat("Draws:   ")
-  if (is.null(n_draws)) {
-    cat("none kept\n")
+  # with none that ran to its end, all are kept
+  drawn <- if (is.null(n_draws)) {
+    "none kept"
   } else {
-    # with none that ran to its end, all are kept
-    alive <- sum(fit$chains$status == "ok")
-    kept <- if (alive > 0) alive else nrow(fit$chains)
-    cat(
-      format_count(n_draws),
-      " from ",
-      count_noun(kept, "chain"),
-      "\n",
-      sep = ""
-    )
+    paste(format_count(n_draws), "from", count_noun(n_alive(fit), "chain"))
   }
+  seed <- format(fit$seed, scientific = FALSE)
+  cat("Draws:   ", drawn, "; seed ", seed, "\n", sep = "")
   cat_field("Sampler: ", sampler_text(fit))
   if (!is.null(fit$plan)) {
     cat_field("Plan:    ", fit$plan)
   }
   cat("\n")
+}
+
+# NULL: no family.
+family_text <- function(fit) {
+  family <- fit$family
+  if (inherits(fit, "tall_classes")) {
+    facts <- class_methods[[fit$method]]
+    name <- if (facts$is_ordered) "cumulative" else "multinomial"
+    family <- list(name = name, link = facts$link)
+  }
+  if (!is.null(family)) {
+    paste0("Family:  ", family$name, " (", family$link, ")\n")
+  }
 }
 
 # Of models whose rows are groups, both.
@@ -221,18 +225,27 @@ print_time <- function(fit) {
       paste0(", CPU ", format(fit$cpu, digits = 2), " s")
     },
     "; ",
-    format(fit$passes, digits = 3),
-    " ",
-    paste0(
-      if (fit$n_data > 0) "pass" else "gradient",
-      if (fit$passes != 1) if (fit$n_data > 0) "es" else "s"
-    ),
-    if (fit$n_data > 0) " over the data",
-    "; seed ",
-    format(fit$seed, scientific = FALSE),
+    passes_text(fit),
     ".\n",
     sep = ""
   )
+}
+
+# "1 pass over the data", "40,017 gradients"; parts of a pass where there are
+# few.
+passes_text <- function(fit) {
+  n <- fit$passes
+  shown <- if (isTRUE(n < 100)) {
+    format(n, digits = 3)
+  } else {
+    format_count(round(n))
+  }
+  is_one <- shown == "1"
+  if (fit$n_data > 0) {
+    paste(shown, if (is_one) "pass" else "passes", "over the data")
+  } else {
+    paste(shown, if (is_one) "gradient" else "gradients")
+  }
 }
 
 print_stopped <- function(fit) {
@@ -434,44 +447,4 @@ percent_text <- function(x, flag = "") {
     paste0(">", substr(flag, 1, 1), "1000"),
     text
   )
-}
-
-# What became of the proposals, and whether the law is the posterior's.
-print_metropolis_note <- function(fit) {
-  if (!kernel_is_metropolis(fit$kernel)) {
-    return(invisible())
-  }
-  chains <- fit$chains
-  rates <- formatC(chains$acceptance, digits = 2, format = "f")
-  more <- length(rates) > 10
-  cat(
-    "Acceptance by chain: ",
-    paste(utils::head(rates, 10), collapse = ", "),
-    if (more) paste(", ... with", length(rates) - 10, "more"),
-    ".\n",
-    sep = ""
-  )
-  print_factorised_note(fit)
-  outside <- mean(chains$outside)
-  if (!is.na(outside) && outside > 0) {
-    cat(
-      format(100 * outside, digits = 2),
-      "% of the proposals were outside the bounds of the prior.\n",
-      sep = ""
-    )
-  }
-  nonfinite <- sum(chains$nonfinite)
-  if (nonfinite > 0) {
-    cat(
-      count_noun(nonfinite, "proposal"),
-      " had no finite log posterior and ",
-      if (nonfinite == 1) "was" else "were",
-      " rejected.\n",
-      sep = ""
-    )
-  }
-  print_stuck_note(fit)
-  if (!kernel_is_exact(fit$kernel)) {
-    cat("Approximate: ", approximate_reason(fit$kernel), ".\n", sep = "")
-  }
 }

@@ -178,7 +178,9 @@ print_covariance_prior <- function(prior) {
     normal = paste0("half normal(scale = ", scale, ")"),
     exponential = paste0("exponential(scale = ", scale, ")")
   )
-  cat(paste0("  sd(", prior$effects, ") ~ ", law, "\n"), sep = "")
+  effects <- sub("^\\(Intercept\\)$", "Intercept", prior$effects)
+  # of each effect its own, or one for all
+  Map(cat_field, paste0("  sd(", effects, ") ~ "), law)
   if (!is.null(prior$eta) && length(prior$effects) > 1) {
     cat("  correlations ~ lkj(eta = ", format(prior$eta), ")\n", sep = "")
   }

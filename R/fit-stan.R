@@ -6,10 +6,6 @@ print_prior <- function(rows, spec, digits) {
   if (is_mixture_prior(spec)) {
     return(print_mixture_prior(rows, spec, digits))
   }
-  adjusted <- isTRUE(spec$autoscale)
-  if (adjusted) {
-    cat("  Specified: ~ ", prior_text(spec, digits), "\n", sep = "")
-  }
   used <- list(
     title = rows$prior[[1]],
     location = rows$location,
@@ -18,8 +14,14 @@ print_prior <- function(rows, spec, digits) {
     df = if (!anyNA(rows$df)) rows$df[1],
     shape = rows$shape[1]
   )
-  lead <- if (adjusted) "  Adjusted:  ~ " else "  ~ "
-  cat(lead, prior_text(used, digits), "\n", sep = "")
+  used <- prior_text(used, digits)
+  given <- if (isTRUE(spec$autoscale)) prior_text(spec, digits) else used
+  if (given == used) {
+    cat_field("  ~ ", used)
+  } else {
+    cat_field("  Specified: ~ ", given)
+    cat_field("  Adjusted:  ~ ", used)
+  }
 }
 
 # One whose scales are learnt, and what multiplies these.
@@ -27,9 +29,9 @@ print_mixture_prior <- function(rows, spec, digits) {
   shown <- prior_mixtures[[spec$kind]]$shown
   values <- vapply(spec[shown], prior_values, "", digits = digits)
   text <- paste0(shown, " = ", values, collapse = ", ")
-  cat("  ~ ", prior_kinds[[spec$kind]]$title, "(", text, ")\n", sep = "")
+  cat_field("  ~ ", paste0(prior_kinds[[spec$kind]]$title, "(", text, ")"))
   if (spec$autoscale) {
-    cat("  Scales times ", prior_values(rows$scale, digits), "\n", sep = "")
+    cat_field("  Scales times ", prior_values(rows$scale, digits))
   }
 }
 

@@ -70,7 +70,10 @@ tall_multinom <- function(
   run <- front_run(
     ...,
     .front = tall_multinom,
-    .without = c(offset = "Unordered classes have a predictor each.")
+    .without = c(
+      offset = "Unordered classes have a predictor each.",
+      family = "Unordered classes have one: multinomial, with the logit link."
+    )
   )
   check_given(formula)
   check_flag(keep_data)
@@ -108,7 +111,11 @@ tall_polr <- function(
   ...,
   keep_data = TRUE
 ) {
-  run <- front_run(..., .front = tall_polr)
+  run <- front_run(
+    ...,
+    .front = tall_polr,
+    .without = c(family = "{.arg method} says which link ordered classes have.")
+  )
   check_given(formula)
   check_flag(keep_data)
   method <- check_choice(method, c("logistic", "probit"))

@@ -122,7 +122,11 @@ tall_nn <- function(
     ...,
     .front = tall_nn,
     .defaults = nn_run_defaults,
-    .without = c(init = "Chains start where the training ends.")
+    .without = c(
+      init = "Chains start where the training ends.",
+      family = "The response decides: a factor, or a logical or text column, is
+                classes, and numbers are Gaussian, 0 and 1 as well."
+    )
   )
   check_given(formula)
   priors <- list(prior = as_prior(prior), prior_aux = as_prior(prior_aux))

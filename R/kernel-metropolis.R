@@ -475,7 +475,7 @@ metropolis_text <- function(fit, exactness) {
     " (",
     if (kernel_is_exact(fit$kernel)) exactness else "approximate",
     "), acceptance ",
-    format(acceptance, digits = 2)
+    rate_text(acceptance)
   )
 }
 

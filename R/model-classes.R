@@ -87,9 +87,9 @@ model_classes <- function(
 
 # How the core knows them: places in v_head of src/models/classes.c.
 class_methods <- list(
-  softmax = list(place = 0, is_ordered = FALSE, of = "multinomial"),
-  logistic = list(place = 1, is_ordered = TRUE, of = "cumulative logit"),
-  probit = list(place = 2, is_ordered = TRUE, of = "cumulative probit")
+  softmax = list(place = 0, is_ordered = FALSE, link = "logit"),
+  logistic = list(place = 1, is_ordered = TRUE, link = "logit"),
+  probit = list(place = 2, is_ordered = TRUE, link = "probit")
 )
 
 # As CLASSES_MOST in src/models/classes-inside.h.
@@ -106,7 +106,7 @@ build_model.tall_blueprint_classes <- function(blueprint, rows) {
   x <- rows$x
   levels <- rows$levels
   n_class <- length(levels)
-  check_class_count(levels, rows$y, rows$name)
+  check_class_count(levels, rows$y, is_ordered, rows$name)
   check_same_rows(x, rows$y, arg = "x", arg_y = rows$name)
   numbers <- function(value, arg, positive = FALSE) {
     check_numeric_vector(
@@ -231,7 +231,7 @@ class_variables <- function(columns, levels, is_ordered) {
   )
 }
 
-check_class_count <- function(levels, values, arg) {
+check_class_count <- function(levels, values, is_ordered, arg) {
   n <- length(levels)
   if (n > most_classes) {
     abort_input(
@@ -244,10 +244,17 @@ check_class_count <- function(levels, values, arg) {
   }
   never <- which(tabulate(values + 1, n) == 0)
   if (length(never) > 0) {
+    # of numbers the levels are all up to the largest
+    are_numbers <- identical(levels, as.character(seq_len(n)))
+    as_factor <- if (is_ordered) "ordered" else "factor"
     abort_input(
       c(
-        "{.arg {arg}} has no row of class {.val {levels[never]}}.",
-        i = "{.code factor({arg})} has those that occur only, in their order."
+        "{.arg {arg}} has no row of class {quote_all(levels[never])}.",
+        x = if (are_numbers) {
+          "A numeric {.arg {arg}} has the numbers of classes, here 1 to {n}."
+        },
+        i = "{.code {as_factor}({arg})} has those that occur only, in their
+             order."
       ),
       argument = arg,
       value = levels[never]

@@ -81,6 +81,16 @@ grad_log_prob <- function(model, theta, ...) {
 
 #' @export
 log_prob.default <- function(model, theta, ...) {
+  if (inherits(model, "tall_fit")) {
+    abort_input(
+      c(
+        "{.arg model} must be a model, not {describe(model)}.",
+        i = "A fit keeps its model: {.code log_prob(fit$model, theta)}."
+      ),
+      argument = "model",
+      value = model
+    )
+  }
   check_model(model)
 }
 
@@ -197,11 +207,13 @@ given_points <- function(model, theta, unconstrained, jacobian) {
 # A K x n matrix of finite numbers, its columns in the order of `known`.
 check_point_matrix <- function(theta, known, model, unconstrained, is_one) {
   if (is_one) {
-    names <- colnames(theta)
-    check_numeric_vector(theta[1, ], size = length(known), arg = "theta")
+    check_numeric_vector(theta[1, ], arg = "theta")
   } else {
     check_matrix(theta, arg = "theta")
-    names <- colnames(theta)
+  }
+  names <- colnames(theta)
+  if (is.null(names) && ncol(theta) != length(known)) {
+    abort_point_size(theta, known, is_one)
   }
   other <- if (unconstrained) model$variables else model$coordinates
   unknown <- setdiff(names, known)
@@ -220,6 +232,20 @@ check_point_matrix <- function(theta, known, model, unconstrained, is_one) {
   }
   check_matrix(theta, n_row = nrow(theta), n_col = length(known), arg = "theta")
   theta
+}
+
+abort_point_size <- function(theta, known, is_one) {
+  abort_input(
+    c(
+      "{.arg theta} must have
+       {count_noun(length(known), if (is_one) 'value' else 'column')}, not
+       {format_count(ncol(theta))}.",
+      i = "These are {quote_columns(known, most = 12)}."
+    ),
+    argument = "theta",
+    expected = known,
+    value = if (is_one) theta[1, ] else theta
+  )
 }
 
 abort_other_names <- function(name, unconstrained) {

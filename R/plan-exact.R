@@ -83,8 +83,8 @@ settle_exact <- function(plan, verdict) {
     "exact steps: in a pilot they looked at ",
     short(verdict$rows),
     " rows each, and ",
-    short(100 * verdict$acceptance),
-    "% were accepted"
+    share_text(verdict$acceptance),
+    " were accepted"
   )
   plan
 }
@@ -94,7 +94,7 @@ no_remainders <- function(model) {
     paste0("its ", paste0("`", sampled_aux(model), "`", collapse = " and "),
       if (model$traits$n_aux > 1) " are" else " is", " sampled")
   } else if (model$traits$has_classes) {
-    "its rows have more than one predictor"
+    "the response has several classes"
   } else {
     "its rows have no bounds"
   }

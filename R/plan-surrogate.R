@@ -295,8 +295,8 @@ judge_surrogate <- function(plan, report, n_awkward, control) {
     " pilot they looked at ",
     short(rows),
     " others each, and ",
-    short(100 * acceptance),
-    "% were accepted"
+    share_text(acceptance),
+    " were accepted"
   )
   verdict$plan <- plan
   verdict

@@ -129,15 +129,16 @@ check_no_foreign <- function(..., .known) {
   )
 }
 
-# The first of these names that another package has, with what to do.
-refuse_foreign <- function(given) {
-  foreign <- intersect(given, names(foreign_arguments))
+# The first of these names that another package has, with what to do. table: of
+# foreign arguments.
+refuse_foreign <- function(given, table = foreign_arguments) {
+  foreign <- intersect(given, names(table))
   if (length(foreign) > 0) {
     name <- foreign[[1]]
     abort_input(
       c(
         "The argument {.arg {name}} is not used here.",
-        i = escape_cli(foreign_arguments[[name]])
+        i = escape_cli(table[[name]])
       ),
       argument = name
     )
@@ -154,6 +155,7 @@ foreign_to_methods <- c(
   sample_new_levels = "New groups' effects are drawn from their distribution.",
   random.only = "`ranef(fit)` has the effects of groups.",
   nsamples = "The argument is `ndraws`.",
+  nreps = "The argument is `ndraws`.",
   summary = "`posterior_epred()` has the draws.",
   probs = "`posterior_interval(fit, prob = )` has quantiles.",
   robust = "`posterior::summarise_draws(fit, median, mad)` is robust.",

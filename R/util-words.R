@@ -51,19 +51,21 @@ did_you_mean <- function(x, choices, mark = "\"") {
   paste0("Did you mean ", mark, near, mark, "?")
 }
 
-# "wgt" for "weight": its letters, in their order, from the first on.
+# "wgt" for "weight": its letters, in their order, from the first on, and no
+# fewer than a third of them.
 is_short_for <- function(x, word) {
   letters <- strsplit(tolower(x), "")[[1]]
-  if (length(letters) < 3 || !all(grepl("[a-z0-9]", letters))) {
+  is_short <- length(letters) < max(3, nchar(word) / 3)
+  if (is_short || !all(grepl("[a-z0-9]", letters))) {
     return(FALSE)
   }
   grepl(paste0("^", paste(letters, collapse = ".*")), tolower(word))
 }
 
-quote_columns <- function(names) {
-  shown <- paste0("`", utils::head(names, 5), "`")
-  if (length(names) > 5) {
-    shown <- c(shown, paste(length(names) - 5, "more"))
+quote_columns <- function(names, most = 5) {
+  shown <- paste0("`", utils::head(names, most), "`")
+  if (length(names) > most) {
+    shown <- c(shown, paste(length(names) - most, "more"))
   }
   cli::ansi_collapse(shown, last = " and ")
 }
@@ -82,6 +84,19 @@ values_text <- function(x) {
 with_names <- function(text, x) {
   names <- names(x)[seq_along(text)]
   if (is.null(names)) unname(text) else paste(names, "=", text)
+}
+
+# "0.57"; ">0.99" where nearly all, but not all, was accepted.
+rate_text <- function(x) {
+  if (isTRUE(x > 0.99 && x < 1)) ">0.99" else format(x, digits = 2)
+}
+
+# "57%"; "more than 99%"
+share_text <- function(x) {
+  if (isTRUE(x > 0.99 && x < 1)) {
+    return("more than 99%")
+  }
+  paste0(format(100 * x, digits = 2), "%")
 }
 
 # "12 seconds", "3 minutes", "2 hours"

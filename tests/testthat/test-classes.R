@@ -317,7 +317,7 @@ test_that("responses of two values, and numbers that are no classes", {
   e <- expect_error(run(tall_multinom, from_0 ~ x), class = "tall_error_input")
   expect_match(conditionMessage(e), "numbers 1, 2, ... of classes")
   e <- expect_error(run(tall_polr, gap ~ x), class = "tall_error_input")
-  expect_match(conditionMessage(e), "factor(gap)", fixed = TRUE)
+  expect_match(conditionMessage(e), "ordered(gap)", fixed = TRUE)
 })
 
 test_that("priors of classes are told apart", {

@@ -1,0 +1,247 @@
+# Terms of formulas that other packages read in their own way, such as mgcv's
+# s(x) and brms's y | trials(n): refused, with what to write instead.
+
+check_terms <- function(formula) {
+  check_no_bars(formula)
+  home <- environment(formula)
+  if (length(formula) == 3) {
+    check_addition(formula[[2]], home)
+  }
+  for (term in formula_terms(formula[[length(formula)]])) {
+    name <- foreign_name(term, names(foreign_terms), home)
+    if (!is.null(name)) {
+      abort_foreign_term(term, foreign_terms[[name]], formula)
+    }
+  }
+}
+
+# What the operators of formulas join.
+formula_terms <- function(term) {
+  operators <- c("+", "-", "*", "/", ":", "^", "%in%", "(")
+  is_joined <- is.call(term) && is.symbol(term[[1]]) &&
+    as.character(term[[1]]) %in% operators
+  if (!is_joined) {
+    return(list(term))
+  }
+  unlist(lapply(as.list(term)[-1], formula_terms))
+}
+
+# Which of `names` is called, unless it is a function of the user's own; NULL:
+# none.
+foreign_name <- function(term, names, home) {
+  if (!is.call(term)) {
+    return(NULL)
+  }
+  head <- term[[1]]
+  if (is.call(head) && identical(head[[1]], quote(`::`))) {
+    package <- as.character(head[[2]])
+    name <- as.character(head[[3]])
+  } else if (is.symbol(head)) {
+    name <- as.character(head)
+    there <- get0(name, home, mode = "function")
+    space <- if (is.null(there)) NULL else topenv(environment(there))
+    package <- if (is.null(there)) {
+      "none"
+    } else if (isNamespace(space)) {
+      getNamespaceName(space)[[1]]
+    } else {
+      "the user's"
+    }
+  } else {
+    return(NULL)
+  }
+  homes <- c("none", "base", "stats", "mgcv", "gam", "gamm4", "brms")
+  if (name %in% names && package %in% homes) name
+}
+
+strip_parens <- function(x) {
+  while (is.call(x) && identical(x[[1]], as.name("("))) {
+    x <- x[[2]]
+  }
+  x
+}
+
+# (1 | g) would be read as a logical column.
+check_no_bars <- function(formula) {
+  bar <- find_bar(formula[[length(formula)]])
+  if (is.null(bar)) {
+    return(invisible())
+  }
+  abort_tall(
+    "unsupported",
+    c(
+      "{.arg formula} has the term {.code ({deparse1(bar)})}: group-level terms
+       are not fitted here.",
+      i = "{.fn tall_glmer} fits them. A logical \"or\" is
+           {.code I(a | b)}."
+    ),
+    argument = "formula",
+    value = formula
+  )
+}
+
+# The first `|` that is not inside a function such as I(), or NULL.
+find_bar <- function(term) {
+  name <- if (is.call(term)) as.character(term[[1]])[[1]] else ""
+  if (name %in% c("|", "||")) {
+    return(term)
+  }
+  if (name %in% c("+", "-", "*", "/", ":", "^", "%in%", "(")) {
+    found <- lapply(as.list(term)[-1], find_bar)
+    return(Find(Negate(is.null), found))
+  }
+  NULL
+}
+
+# ---- terms -------------------------------------------------------------------
+
+# list(what, instead): what is not fitted, and what to write, of the term's
+# arguments as text. Plain text.
+smooth_term <- list(
+  what = "smooth terms are not fitted here",
+  instead = function(x) {
+    curves <- paste0("splines::ns(", x, ", df = 4)")
+    paste0(
+      "Natural splines are curves of that many degrees of freedom: `",
+      paste(curves, collapse = " * "),
+      "`",
+      if (length(x) == 1) paste0("; `poly(", x, ", 3)` is a polynomial"),
+      "."
+    )
+  }
+)
+
+correlated_term <- list(
+  what = "observations are independent here, given the parameters",
+  instead = function(x) "Other models are for `model_custom()`."
+)
+
+error_term <- list(
+  what = "covariates are taken as measured without error",
+  instead = function(x) "Other models are for `model_custom()`."
+)
+
+foreign_terms <- list(
+  s = smooth_term,
+  te = smooth_term,
+  ti = smooth_term,
+  t2 = smooth_term,
+  gp = smooth_term,
+  mo = list(
+    what = "monotonic effects are not fitted here",
+    instead = function(x) {
+      paste0(
+        "`factor(", x[[1]], ", ordered = FALSE)` has a coefficient for each ",
+        "level, an ordered factor polynomials of its levels."
+      )
+    }
+  ),
+  cs = list(
+    what = "effects of ordered classes are the same for all of them",
+    instead = function(x) "`tall_multinom()` has coefficients of each class."
+  ),
+  me = error_term,
+  mi = error_term,
+  ar = correlated_term,
+  ma = correlated_term,
+  arma = correlated_term,
+  cosy = correlated_term,
+  gr = list(
+    what = "groups are independent here",
+    instead = function(x) paste0("Write `(1 | ", x[[1]], ")`.")
+  ),
+  mm = list(
+    what = "a row is of one group",
+    instead = function(x) "Other models are for `model_custom()`."
+  )
+)
+
+# Arguments without a name: those with one, as k = 10, say how smooth it is.
+term_arguments <- function(term) {
+  given <- as.list(term)[-1]
+  bare <- (names(given) %||% rep("", length(given))) == ""
+  shown <- if (any(bare)) given[bare] else given
+  if (length(shown) > 0) unname(vapply(shown, deparse1, "")) else "x"
+}
+
+abort_foreign_term <- function(term, entry, formula) {
+  abort_tall(
+    "unsupported",
+    c(
+      "{.arg formula} has the term {.code {deparse1(term)}}: {entry$what}.",
+      i = escape_cli(entry$instead(term_arguments(term)))
+    ),
+    argument = "formula",
+    value = formula
+  )
+}
+
+# ---- y | trials(n) -----------------------------------------------------------
+
+# What to write, of the response and the term's argument as text.
+additions <- list(
+  trials = function(y, x) {
+    if (x == "1") {
+      paste0("Without trials a response is 0 or 1: `", y, " ~ ...`.")
+    } else {
+      paste0("Write `cbind(", y, ", ", x, " - ", y, ") ~ ...`: successes and ",
+        "failures.")
+    }
+  },
+  weights = function(y, x) {
+    paste0("Weights are an argument: `weights = ", x, "`.")
+  },
+  subset = function(y, x) {
+    paste0("It is an argument: `subset = ", x, "`.")
+  },
+  rate = function(y, x) {
+    paste0("Write `", y, " ~ ... + offset(log(", x, "))`.")
+  },
+  cens = function(y, x) {
+    "Censored responses are not available; they are for `model_custom()`."
+  },
+  trunc = function(y, x) {
+    "Truncated responses are not available; they are for `model_custom()`."
+  },
+  se = function(y, x) {
+    "Known standard errors are not available; they are for `model_custom()`."
+  },
+  mi = function(y, x) {
+    "Rows without a response are left out; their models are for `model_custom()`."
+  },
+  thres = function(y, x) {
+    "Thresholds are those of the levels of the response, an ordered factor."
+  },
+  cat = function(y, x) {
+    "Classes are the levels of the response, a factor."
+  },
+  dec = function(y, x) {
+    "Models of decisions are not available; they are for `model_custom()`."
+  }
+)
+
+# The left side is a response, with nothing behind a `|`. Of a logical one,
+# a | b, it is an operator.
+check_addition <- function(left, home) {
+  left <- strip_parens(left)
+  if (!is.call(left) || !identical(left[[1]], quote(`|`))) {
+    return(invisible())
+  }
+  for (term in formula_terms(left[[3]])) {
+    name <- foreign_name(term, names(additions), home)
+    if (is.null(name)) {
+      next
+    }
+    y <- deparse1(left[[2]])
+    abort_tall(
+      "unsupported",
+      c(
+        "The left-hand side of {.arg formula} must be the response alone, not
+         {.code {deparse1(left)}}.",
+        i = escape_cli(additions[[name]](y, term_arguments(term)[[1]]))
+      ),
+      argument = "formula",
+      value = left
+    )
+  }
+}
