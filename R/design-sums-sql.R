@@ -118,7 +118,7 @@ found_of_sums <- function(s, request, found, shift) {
   is_complete <- stats::complete.cases(found[by])
   n_missing <- sum(n) - sum(told[is_complete])
   check_none_missing(request, n_missing)
-  check_complete_rows(sum(told[is_complete]))
+  check_complete_rows(sum(told[is_complete]), n_missing, request)
   # by their values: draws are the same in whatever order they come, and
   # whichever table has them
   own <- which(is_complete & told > 0)
