@@ -233,3 +233,9 @@ weightless_sql <- function(request, own, con) {
     paste0("(", sums, ") IS NULL OR (", sums, ") <> 0")
   }
 }
+
+# Of each variable that is a factor, the column that it is made of.
+level_columns <- function(s) {
+  of_levels <- Filter(function(v) v$kind == "levels", s$variables)
+  vapply(of_levels, function(v) all.vars(v$expression), "")
+}

@@ -32,6 +32,13 @@
 #' What a run does is decided from the look, and no pass over the rows is made
 #' in vain, but where all rows contradict the pilot.
 #'
+#' Where exact steps do not suit a posterior because of a few awkward rows (see
+#' [sg_sample()]), those that differ are in memory if alike ones count as one,
+#' and no other rows are needed. Otherwise all rows are brought to memory, but
+#' of a design that takes more than a gigabyte: then a pass brings the awkward
+#' rows alone, one takes the sums where the surrogate is expanded, and one draws
+#' the other rows. A fit keeps the awkward rows, for [sg_resume()].
+#'
 #' Where that does not serve (a `kernel`, `lambda`, `sparse` or `storage`, a
 #' prior with bounds or with hyperparameters, gradients that are kept, more than
 #' 1,000 columns, a posterior that exact steps do not suit) all rows are brought

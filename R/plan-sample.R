@@ -101,12 +101,11 @@
 #' approximation), as of levels with few rows or without events, and those that
 #' exact steps would look at always; as many as \eqn{50000/d}{50,000/d}, at
 #' least 200 and at most 5,000. Two runs on the surrogate that they make with
-#' the
-#' expansions of the others (see [proposals]), which look at no other rows, find
-#' its mean, where the rows are then expanded, and its covariance; its chain
-#' slices the parameters that no other rows tell of and moves the others by
-#' Hamiltonian Monte Carlo. A pilot of 400 steps says again what is accepted: a
-#' tenth is enough, within the same time.
+#' the expansions of the others (see [proposals]), which look at no other rows,
+#' find its mean, where the rows are then expanded, and its covariance; its
+#' chain slices the predictors of rows of the first kind, one at a time, and
+#' draws all else at once from its normal law given them. A pilot of 400 steps
+#' says again what is accepted: a tenth is enough, within the same time.
 #'
 #' Then, with more than 2,000 rows, Leimkuhler-Matthews dynamics with control
 #' variates of order 2 (see [gradient_cv()]) in coordinates \eqn{\phi = L^T
