@@ -46,12 +46,6 @@ has_level_sums <- function(s, request) {
     !as.character(y) %in% level_columns(s)
 }
 
-# Of each variable that is a factor, the column that it is made of.
-level_columns <- function(s) {
-  of_levels <- Filter(function(v) v$kind == "levels", s$variables)
-  vapply(of_levels, function(v) all.vars(v$expression), "")
-}
-
 # Squares of numbers far from zero lose their digits: they are taken about a
 # number like these.
 shift_of_head <- function(y) {
