@@ -111,6 +111,12 @@ has_kinds <- function(s, request, is_needed = TRUE) {
     all(vapply(Filter(Negate(is.null), every), is_column, TRUE))
 }
 
+# Of each variable that is a factor, the column that it is made of.
+level_columns <- function(s) {
+  of_levels <- Filter(function(v) v$kind == "levels", s$variables)
+  vapply(of_levels, function(v) all.vars(v$expression), "")
+}
+
 # NULL: the engine lacks what they take.
 ranges_of <- function(table, s) {
   con <- table_connection(table)
@@ -232,10 +238,4 @@ weightless_sql <- function(request, own, con) {
   if (length(sums) > 0) {
     paste0("(", sums, ") IS NULL OR (", sums, ") <> 0")
   }
-}
-
-# Of each variable that is a factor, the column that it is made of.
-level_columns <- function(s) {
-  of_levels <- Filter(function(v) v$kind == "levels", s$variables)
-  vapply(of_levels, function(v) all.vars(v$expression), "")
 }

@@ -37,13 +37,19 @@ look_sums <- function(tables, s, request, head) {
 # Are all terms factors that columns are or are made of, and the response
 # another column? Do all rows count alike?
 has_level_sums <- function(s, request) {
-  y <- request$response
-  is_alone <- is.null(request$weights) && is.null(request$subset) &&
-    length(s$offsets) == 0 && is.name(y) && as.character(y) %in% s$numbers
   kinds <- vapply(s$variables, `[[`, "", "kind")
-  is_alone && find_response(s$family)$is_quadratic && length(kinds) > 0 &&
-    all(kinds == "levels") && has_kinds(s, request, is_needed = FALSE) &&
-    !as.character(y) %in% level_columns(s)
+  find_response(s$family)$is_quadratic && counts_alike(s, request) &&
+    length(kinds) > 0 && all(kinds == "levels") &&
+    has_kinds(s, request, is_needed = FALSE) &&
+    is_column_beside(request$response, s)
+}
+
+counts_alike <- function(s, request) {
+  is.null(request$weights) && is.null(request$subset) && length(s$offsets) == 0
+}
+
+is_column_beside <- function(y, s) {
+  is.name(y) && as.character(y) %in% setdiff(s$numbers, level_columns(s))
 }
 
 # Squares of numbers far from zero lose their digits: they are taken about a

@@ -15,15 +15,24 @@ check_terms <- function(formula) {
   }
 }
 
-# What the operators of formulas join.
+# What the operators of formulas join, in order. Not by recursion: a sum of many
+# columns is as deep.
 formula_terms <- function(term) {
   operators <- c("+", "-", "*", "/", ":", "^", "%in%", "(")
-  is_joined <- is.call(term) && is.symbol(term[[1]]) &&
-    as.character(term[[1]]) %in% operators
-  if (!is_joined) {
-    return(list(term))
+  open <- list(term)
+  terms <- list()
+  while (length(open) > 0) {
+    last <- open[[length(open)]]
+    open[[length(open)]] <- NULL
+    is_joined <- is.call(last) && is.symbol(last[[1]]) &&
+      as.character(last[[1]]) %in% operators
+    if (is_joined) {
+      open <- c(open, rev(as.list(last)[-1]))
+    } else {
+      terms[[length(terms) + 1]] <- last
+    }
   }
-  unlist(lapply(as.list(term)[-1], formula_terms))
+  terms
 }
 
 # Which of `names` is called, unless it is a function of the user's own; NULL:
@@ -82,15 +91,10 @@ check_no_bars <- function(formula) {
 
 # The first `|` that is not inside a function such as I(), or NULL.
 find_bar <- function(term) {
-  name <- if (is.call(term)) as.character(term[[1]])[[1]] else ""
-  if (name %in% c("|", "||")) {
-    return(term)
+  is_bar <- function(x) {
+    is.call(x) && is.symbol(x[[1]]) && as.character(x[[1]]) %in% c("|", "||")
   }
-  if (name %in% c("+", "-", "*", "/", ":", "^", "%in%", "(")) {
-    found <- lapply(as.list(term)[-1], find_bar)
-    return(Find(Negate(is.null), found))
-  }
-  NULL
+  Find(is_bar, formula_terms(term))
 }
 
 # ---- terms -------------------------------------------------------------------

@@ -23,8 +23,8 @@ is_tied <- function(rows) {
   inherits(rows, "tall_rows_tied")
 }
 
-# Of a look that has the sums of a Gaussian response: `summed`, list(x, y, count,
-# within), its means, the rows of each kind and their squares about the mean.
+# Of a look that has the sums of a Gaussian response: `summed`, list(x, y,
+# count, within), its means, the rows of each kind and their squares about it.
 rows_summed <- function(rows, summed) {
   fields <- unclass(rows)
   fields$summed <- summed
