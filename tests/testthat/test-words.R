@@ -86,3 +86,17 @@ test_that("a missing label of a group makes a prediction missing", {
   expect_equal(table$vcov[[1]], mean(as.matrix(fit)[, 3]^2))
   expect_identical(table$grp, c("herd", "Residual"))
 })
+
+test_that("a formula may have thousands of terms", {
+  names <- sprintf("x%d", 1:5000)
+  f <- stats::reformulate(names, "y")
+  expect_identical(
+    vapply(formula_terms(f[[3]]), as.character, ""),
+    names
+  )
+  expect_null(check_terms(f))
+  expect_error(
+    check_terms(stats::reformulate(c(names, "(1 | g)"), "y")),
+    class = "tall_error_unsupported"
+  )
+})
