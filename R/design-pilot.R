@@ -40,7 +40,8 @@ pilot_frame <- function(look, source, request, matched, refresh) {
   if (max(rows, 0) <= .Machine$integer.max) {
     attr(frame, "row.names") <- as.integer(rows)
   }
-  check_some_rows(frame)
+  n_missing <- sum(as.integer(attr(whole, "na.action")) <= n)
+  check_complete_rows(nrow(frame), n_missing, request)
   frame_call$data <- matched$data
   list(
     data = data,

@@ -232,12 +232,33 @@ print.tall_proposal_mixture <- function(x, ...) {
   check_no_dots(...)
   cat("<tall_proposal> mixture\n")
   for (k in seq_along(x$args$members)) {
-    own <- x$args$members[[k]]
+    own <- spec_text(x$args$members[[k]])
     share <- format(100 * x$args$shares[[k]], digits = 3)
-    cat("  ", share, "%: ", own$name, "\n", sep = "")
+    cat("  ", share, "%: ", own, "\n", sep = "")
   }
   cat("  times: ", x$args$times, "\n", sep = "")
   invisible(x)
+}
+
+# "slice(width = 2)"
+#' @export
+spec_text.tall_proposal <- function(spec) {
+  args <- Filter(function(value) !is.null(value), spec$args)
+  if (length(args) == 0) {
+    return(spec$name)
+  }
+  own <- paste(names(args), "=", vapply(args, arg_text, ""), collapse = ", ")
+  paste0(spec$name, "(", own, ")")
+}
+
+# "3 of (75% hmc, 25% slice(width = 2))"
+#' @export
+spec_text.tall_proposal_mixture <- function(spec) {
+  args <- spec$args
+  members <- vapply(args$members, spec_text, "")
+  shares <- vapply(100 * args$shares, format, "", digits = 3)
+  members <- paste0("(", paste0(shares, "% ", members, collapse = ", "), ")")
+  if (args$times > 1) paste(args$times, "of", members) else members
 }
 
 check_proposal <- function(x, arg = caller_arg(x)) {

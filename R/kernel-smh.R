@@ -6,16 +6,17 @@
 #' at a few rows, however many there are, and sample the posterior **exactly**:
 #' there is no step size, no gradient noise and no bias. Nothing is tuned.
 #'
-#' @param share (number in \[0, 1\]) The share of proposals that stay near the
-#'   chain. Where a tail of the posterior is heavier than a normal one, more of
-#'   them bring chains in and out of it sooner.
+#' @param share (number in \[0, 1\] or `NULL`) The share of proposals that stay
+#'   near the chain. Where a tail of the posterior is heavier than a normal one,
+#'   more of them bring chains in and out of it sooner. `NULL`: 0.1. Not with
+#'   `proposal`, whose own settings say it.
 #' @param proposal (`tall_proposal` or `NULL`) How it proposes, see [proposals].
 #'   `NULL`: as below, by `share`.
 #' @param awkward (vector of row numbers or `NULL`) Rows whose likelihood the
 #'   proposals know as it is, not by its expansion: those that make a posterior
 #'   far from normal, as all rows of a level that has few of them, or none of
 #'   one outcome. `r format(most_awkward, big.mark = ",")` at most: each
-#'   proposal looks at them.
+#'   proposal looks at them. `NULL` and `integer()`: none.
 #'
 #' @details
 #' Scalable Metropolis-Hastings with expansions of second order (Cornish et al.,
@@ -51,8 +52,8 @@
 #'
 #' Under a prior with scales of its own, such as [prior_hs()], these are in the
 #' surrogate, too, and cost no look at the data (see [proposals]; by default
-#' [proposal_scales()], of which a `share` stays near). The reference is then the
-#' mean of the surrogate's own chain: two runs on it, which look at no row but
+#' [proposal_scales()], of which a `share` stays near). The reference is then
+#' the mean of the surrogate's own chain: two runs on it, which look at no row but
 #' the awkward ones, find that and the coordinates in which \eqn{\|z\|}{||z||}
 #' is taken.
 #'
@@ -73,8 +74,10 @@
 #'
 #' The fit's `chains` have the acceptance rate, and `rows_thinned` and
 #' `rows_always`, the rows of a step that were drawn and those that are looked
-#' at every time. Kept gradients (`keep = c("draws", "gradients")`) are those of
-#' all rows, and cost a pass over the data each.
+#' at every time; an awkward row counts in `rows_always` and in the fit's
+#' `passes` each time that the surrogate's chain looks at it, many times a step,
+#' although that is no look at other data. Kept gradients (`keep = c("draws",
+#' "gradients")`) are those of all rows, and cost a pass over the data each.
 #'
 #' For each row it keeps eight numbers, and about as much again for the tables
 #' that rows are drawn from.
@@ -83,9 +86,8 @@
 #' [model_glm()] with the responses whose third derivative has a bound: binomial
 #' with all its links, Poisson, negative binomial, gamma, Student t and normal
 #' ones, with the parameter beside the mean given (`size`, `shape`, `sigma`);
-#' any prior, those with hyperparameters included; a Gibbs posterior (`lambda` of
-#' [sg_sample()]). The reference is
-#' the mode, or `at` of `gradient_cv(at, order = 2)`, the one estimator that it
+#' any prior, those with hyperparameters included; a Gibbs posterior (`lambda`
+#' of [sg_sample()]). The reference is the mode, or `at` of `gradient_cv(at, order = 2)`, the one estimator that it
 #' takes. It draws its own rows, so that there is no `subsample`, and has no
 #' step size, so that there is no `schedule`.
 #'
@@ -121,10 +123,14 @@
 #' kernel <- kernel_smh(proposal = steps, awkward = 1989:2000)
 #' sg_sample(model, kernel, iter = 2000, warmup = 100, seed = 1)
 #' @export
-kernel_smh <- function(share = 0.1, proposal = NULL, awkward = NULL) {
-  share <- check_number(share, min = 0, max = 1)
-  if (!is.null(proposal)) {
+kernel_smh <- function(share = NULL, proposal = NULL, awkward = NULL) {
+  if (is.null(proposal)) {
+    share <- check_number(share %||% 0.1, min = 0, max = 1)
+  } else {
     check_proposal(proposal)
+    if (!is.null(share)) {
+      abort_share(share)
+    }
   }
   new_spec(
     "kernel",
@@ -135,12 +141,27 @@ kernel_smh <- function(share = 0.1, proposal = NULL, awkward = NULL) {
   )
 }
 
+# A proposal says itself how near it stays.
+abort_share <- function(share) {
+  abort_input(
+    c(
+      "{.arg share} and {.arg proposal} cannot be given together: {.arg share}
+       is of the proposals that {.fn kernel_smh} has of its own.",
+      i = "Leave {.arg share} out, and give {.fn proposal_mixture} its
+           {.arg shares}."
+    ),
+    argument = "share",
+    expected = NULL,
+    value = share
+  )
+}
+
 # Each proposal looks at such rows.
 most_awkward <- 5000
 
 # Row numbers, in order.
 check_awkward <- function(awkward) {
-  if (is.null(awkward)) {
+  if (length(awkward) == 0 && (is.null(awkward) || is.numeric(awkward))) {
     return(NULL)
   }
   check_numeric_vector(awkward)
@@ -241,14 +262,27 @@ print_factorised_note <- function(fit) {
   if (is.null(chains$rows_thinned)) {
     return(invisible())
   }
+  n_awkward <- fit$recipe$n_awkward %||% length(fit$kernel$args$awkward)
   cat(
     "Rows in a step: ",
     format(mean(chains$rows_thinned), digits = 2),
     " drawn by their bounds, ",
-    format(mean(chains$rows_always), digits = 2),
-    " in every step, of ",
+    always_text(mean(chains$rows_always), n_awkward),
+    ", of ",
     format_count(fit$n_data),
     ".\n",
     sep = ""
   )
+}
+
+# "0 in every step"; "20 awkward rows, looked at 28 times": a chain on the
+# surrogate does that many times a step.
+always_text <- function(rows, n_awkward) {
+  if (n_awkward == 0) {
+    return(paste(format(rows, digits = 2), "in every step"))
+  }
+  times <- rows / n_awkward
+  times <- if (times < 10) format(times, digits = 2) else round(times)
+  times <- paste("looked at", times, if (times == 1) "time" else "times")
+  paste0(count_noun(n_awkward, "awkward row"), ", ", times)
 }

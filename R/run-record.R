@@ -44,7 +44,8 @@
 #'   `weights` and Lipschitz constants, the gradients at the `reference` of
 #'   control variates, and what the `recipe` looked at (without a recipe, the
 #'   rows at the start that turn the bias estimate). A row counts each time it
-#'   is fetched for a density, gradient, Hessian or weight; the tables of
+#'   is fetched for a density, gradient, Hessian or weight, an awkward row of
+#'   [kernel_smh()] at each look of its proposals, too; the tables of
 #'   [gradient_saga()], the moves of [gradient_svrg()]'s reference and the
 #'   gradient where a chain starts are part of `chains$passes`. Monitors and the
 #'   measure of a `quadrature` are not counted.

@@ -55,12 +55,22 @@ arg_text <- function(value) {
   if (inherits(value, "tall_mode")) {
     "a mode found before"
   } else if (inherits(value, "tall_spec")) {
-    value$name
+    spec_text(value)
   } else if (is.numeric(value)) {
     values_text(value)
   } else {
     paste(format(value), collapse = ", ")
   }
+}
+
+# A spec that is an argument of another.
+spec_text <- function(spec) {
+  UseMethod("spec_text")
+}
+
+#' @export
+spec_text.default <- function(spec) {
+  spec$name
 }
 
 # The function that made a spec.

@@ -110,7 +110,9 @@ test_that("what cannot be is told", {
     proposal_mixture(proposal_hmc(), shares = c(1, 2))
     kernel_smh(proposal = list(proposal_hmc(), proposal_slice()))
     kernel_smh(proposal = "hmc")
+    kernel_smh(0.1, proposal = proposal_hmc())
     kernel_smh(awkward = 0)
+    kernel_smh(awkward = character())
     kernel_smh(awkward = 1:6000)
     run(awkward = 4000)
     run(proposal = proposal_slice(coordinates = 3))
@@ -119,5 +121,28 @@ test_that("what cannot be is told", {
     proposal_hmc()
     proposal_mixture(proposal_hmc(), proposal_slice(), shares = 1:2, times = 3)
     kernel_smh(proposal = proposal_slice(), awkward = c(7, 3))
+    mixed <- proposal_mixture(proposal_hmc(0.5), proposal_slice(), times = 2)
+    kernel_smh(proposal = mixed)
+    kernel_smh(awkward = integer())
   })
+  expect_identical(kernel_smh(awkward = integer()), kernel_smh())
+  expect_identical(kernel_smh(0.1), kernel_smh())
+})
+
+test_that("a fit says how often its awkward rows are looked at", {
+  expect_identical(always_text(2.5, 0), "2.5 in every step")
+  expect_identical(always_text(1, 1), "1 awkward row, looked at 1 time")
+  expect_identical(
+    always_text(560, 20),
+    "20 awkward rows, looked at 28 times"
+  )
+  model <- walled(2.5)
+  kernel <- kernel_smh(
+    proposal = proposal_mixture(proposal_slice(), times = 3),
+    awkward = 3001:3020
+  )
+  fit <- sg_sample(model, kernel, iter = 50, seed = 1, refresh = 0)
+  times <- mean(fit$chains$rows_always) / 20
+  expect_gt(times, 3) # of each of three steps
+  expect_output(print(fit), always_text(20 * times, 20), fixed = TRUE)
 })
