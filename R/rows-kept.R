@@ -73,6 +73,7 @@ row_members <- c(
   matrix = "Rows of a design matrix, as it was given",
   passes = "Rows that are passed over, block by block",
   database = "Rows of a database, which computes the sums of a pass",
+  summed = "Sums over the rows of a database, by one query",
   store = "Rows whose design lies in a file",
   tied = "Rows in memory, of which alike ones count as one"
 )
