@@ -43,12 +43,12 @@ expect_same_law <- function(a, b) {
 test_that("draws of rows that are passed over are exact, from any source", {
   skip_on_cran()
   data <- awkward_data()
-  at_hand <- awkward_call(data, iter = 2000, warmup = 200, seed = 2)
-  expect_null(at_hand$remote)
+  at_hand <- awkward_call(data, iter = 1400, warmup = 200, seed = 2)
+  expect_null(at_hand$passed)
   local_large()
-  fit <- awkward_call(data, iter = 2000, warmup = 200, seed = 5)
+  fit <- awkward_call(data, iter = 1400, warmup = 200, seed = 5)
   expect_match(fit$plan, "^exact steps: 169 rows that make the posterior far")
-  expect_length(fit$remote$found$surrogate$of$y, 169)
+  expect_length(fit$passed$found$surrogate$of$y, 169)
   expect_true(all(summary(fit)$table$sd_bias == 0))
   expect_true(all(fit$chains$rows_thinned >= 0))
   expect_same_law(fit, at_hand)
@@ -56,13 +56,13 @@ test_that("draws of rows that are passed over are exact, from any source", {
   expect_lt(max(summary$rhat), 1.01)
   expect_gt(min(summary$ess_bulk), 1000)
   stream <- stream_of(data, c(700, 13))
-  again <- awkward_call(stream, iter = 2000, warmup = 200, seed = 5, cores = 2)
+  again <- awkward_call(stream, iter = 1400, warmup = 200, seed = 5, cores = 2)
   expect_identical(again$draws, fit$draws)
   con <- local_sqlite()
   DBI::dbWriteTable(con, "rare", as_sqlite(data))
   in_sql <-
-    awkward_call(dplyr::tbl(con, "rare"), iter = 2000, warmup = 200, seed = 7)
-  expect_length(in_sql$remote$found$surrogate$of$y, 169)
+    awkward_call(dplyr::tbl(con, "rare"), iter = 1400, warmup = 200, seed = 7)
+  expect_length(in_sql$passed$found$surrogate$of$y, 169)
   expect_same_law(in_sql, at_hand)
 })
 
@@ -82,10 +82,10 @@ test_that("Parquet files and shards hand out the same draws", {
   ))
   of_shards <- awkward_call(shards, iter = 60, warmup = 20, seed = 3)
   # sums are added in another order
-  expect_length(of_shards$remote$found$surrogate$of$y, 169)
+  expect_length(of_shards$passed$found$surrogate$of$y, 169)
   expect_identical(
-    sort(of_shards$remote$found$surrogate$of$x[, 7]),
-    sort(fit$remote$found$surrogate$of$x[, 7])
+    sort(of_shards$passed$found$surrogate$of$x[, 7]),
+    sort(fit$passed$found$surrogate$of$x[, 7])
   )
 })
 
@@ -135,8 +135,8 @@ test_that("such a run goes on from what was kept", {
   expect_identical(longer$draws, again$draws)
   expect_identical(dim(longer$draws)[[1]], 440L)
   expect_identical(
-    longer$remote$found$surrogate$of,
-    fit$remote$found$surrogate$of
+    longer$passed$found$surrogate$of,
+    fit$passed$found$surrogate$of
   )
   # the chains stand where they stood
   expect_identical(longer$draws[1:40, , ], fit$draws[1:40, , ])
@@ -149,7 +149,7 @@ test_that("chains whose rows are used up get others", {
   fit <- awkward_call(awkward_data(), iter = 200, warmup = 20, seed = 3)
   local_fault("drawn_share", 0.05)
   poor <- awkward_call(awkward_data(), iter = 200, warmup = 20, seed = 3)
-  expect_gt(poor$remote$pass, fit$remote$pass)
+  expect_gt(poor$passed$pass, fit$passed$pass)
   expect_same_law(poor, fit)
 })
 
