@@ -211,7 +211,7 @@ additions <- list(
     "Known standard errors are not available; they are for `model_custom()`."
   },
   mi = function(y, x) {
-    "Rows without a response are left out; their models are for `model_custom()`."
+    "Rows without a response are left out; models of them: `model_custom()`."
   },
   thres = function(y, x) {
     "Thresholds are those of the levels of the response, an ordered factor."

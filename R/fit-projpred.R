@@ -42,6 +42,12 @@
 #' @aliases get_refmodel.tall_glm
 #' @exportS3Method projpred::get_refmodel
 get_refmodel.tall_glm <- function(object, data = NULL, ...) {
+  if (!requireNamespace("projpred", quietly = TRUE)) {
+    abort_tall(
+      "unsupported",
+      "A reference model is one of {.pkg projpred}, which is not installed."
+    )
+  }
   arguments <- refmodel_arguments(object, data)
   arguments$cvrefbuilder <- function(cvfit) {
     rows <- arguments$data[-cvfit$omitted, , drop = FALSE]

@@ -123,6 +123,11 @@ proposal_places <- c(
 #' proposal <- proposal_mixture(proposal_slice(), proposal_hmc(), times = 2)
 #' kernel <- kernel_smh(proposal = proposal, awkward = 5001:5020)
 #' sg_sample(model, kernel, iter = 2000, seed = 1)
+#'
+#' # a scale that is learnt: beside the coefficients, or these integrated out
+#' model <- model_glm(x, y, prior = prior_ridge())
+#' proposal <- proposal_mixture(proposal_scales(), proposal_marginal())
+#' sg_sample(model, kernel_smh(proposal = proposal), iter = 2000, seed = 1)
 #' @name proposals
 NULL
 

@@ -127,7 +127,8 @@ test_that("every method of a fit uses or refuses what comes with `...`", {
     "model_parameters",
     "get_coef",
     "get_predict",
-    "get_vcov"
+    "get_vcov",
+    "get_refmodel"
   )
   inside <- c(inside, others)
   methods <- Filter(

@@ -244,7 +244,10 @@ test_that("what cannot sample under them says so", {
   refused(kernel_adam_mcmc(exact = TRUE, momentum_sd = 1))
   expect_snapshot(sg_sample(model, kernel_sgld(0.1), refresh = 0), error = TRUE)
   normal <- scaled_example(prior_hs(), "gaussian")
-  expect_snapshot(sg_sample(normal, kernel_sgld(0.1), refresh = 0), error = TRUE)
+  expect_snapshot(
+    sg_sample(normal, kernel_sgld(0.1), refresh = 0),
+    error = TRUE
+  )
   expect_snapshot(sg_sample(normal, kernel_smh(), refresh = 0), error = TRUE)
 })
 

@@ -29,7 +29,6 @@ test_that("the table of a kernel says that it has a Metropolis step", {
   # as new_spec() makes it
   class(fit$kernel) <- setdiff(class(fit$kernel), "tall_metropolis")
   expect_output(print(fit), "HMC \\(exact\\), acceptance")
-  expect_output(print(fit), "Acceptance by chain")
 })
 
 test_that("steps that explore are counted as the schedule's table has them", {
