@@ -9,7 +9,7 @@
 
 # keeps: with their values, or what opens them?
 rows_to_keep <- function(rows, keeps) {
-  if (is_tied(rows)) {
+  if (is_tied(rows) || is_summed(rows)) {
     rows <- with_source(kept_of_rows(rows), rows$source)
   }
   # what the fit has beside them, and what its model has

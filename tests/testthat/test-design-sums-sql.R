@@ -53,10 +53,10 @@ for (engine in sql_engines) {
       expect_length(asked$sql, if (is_exact) 4 else 1)
       expect_equal(theirs$passes, length(asked$sql))
       ours <- remote_fit(formula, rows, gaussian())
-      expect_near_sums(theirs$remote$products, ours$remote$products)
+      expect_near_sums(theirs$rows$products, ours$rows$products)
       expect_equal(
-        theirs$remote$found$facts[c("mean", "sd", "units", "n_row")],
-        ours$remote$found$facts[c("mean", "sd", "units", "n_row")],
+        theirs$rows$facts[c("mean", "sd", "units", "n_row")],
+        ours$rows$facts[c("mean", "sd", "units", "n_row")],
         tolerance = 1e-9
       )
       expect_identical(theirs$n_missing, ours$n_missing)
@@ -66,7 +66,7 @@ for (engine in sql_engines) {
     }
     more <- sg_resume(theirs, 100, refresh = 0)
     expect_identical(posterior::niterations(more$draws), 1100L)
-    expect_null(theirs$remote$rows$summed)
+    expect_null(theirs$rows$summed)
   })
 }
 
