@@ -30,7 +30,7 @@ struct tb_cv2 {
   struct tb_factors* p_factors; /* of the factorised test; NULL: not wanted */
 };
 
-/* e_0 of a prior that is not quadratic; surrogate.c */
+/* e_0 of a prior that is not quadratic; cv2-prior.c */
 enum tb_status tb_cv2_prior_remainder(struct tb_chain* p_chain,
                                       const double* v_theta,
                                       const double* v_delta,

@@ -113,22 +113,22 @@ static enum tb_status factors_set_lines(struct tb_factors* p,
                                .v_index = p_own->v_awkward,
                                .weight = 1};
   p_out->n_line = n_line;
-  p_out->v_bent = p_out->v_line + n_line * n_dim;
-  p_out->v_bend = p_out->v_bent + n_line * n_dim;
-  p_out->v_first = (size_t*)(void*)(p_out->v_bend + n_line);
+  p_out->v_pull = p_out->v_line + n_line * n_dim;
+  p_out->v_curve = p_out->v_pull + n_line * n_dim;
+  p_out->v_first = (size_t*)(void*)(p_out->v_curve + n_line);
   p_out->v_row = p_out->v_first + n_line + 1;
   memcpy(p_out->v_line, p_lines->v_value, n_line * n_dim * sizeof(double));
   p_out->v_first[0] = 0;
   for (size_t k = 0; k < n_line; ++k) {
     const double* v_line = p_out->v_line + k * n_dim;
-    double* v_bent = p_out->v_bent + k * n_dim;
-    p_out->v_bend[k] = 0;
+    double* v_pull = p_out->v_pull + k * n_dim;
+    p_out->v_curve[k] = 0;
     for (size_t j = 0; j < n_dim; ++j) {
-      v_bent[j] = 0;
+      v_pull[j] = 0;
       for (size_t i = 0; i < n_dim; ++i) {
-        v_bent[j] += p->p_cv2->v_bend[j * n_dim + i] * v_line[i];
+        v_pull[j] += p->p_cv2->v_bend[j * n_dim + i] * v_line[i];
       }
-      p_out->v_bend[k] += v_bent[j] * v_line[j];
+      p_out->v_curve[k] += v_pull[j] * v_line[j];
     }
     size_t n = p_out->v_first[k];
     for (size_t first = 0; first < n_awkward; first += TB_N_AHEAD) {

@@ -33,7 +33,8 @@
 #include "gradients/surrogate.h"
 
 #include "base/norm.h"
-#include "gradients/factors-inside.h"
+#include "gradients/cv2-inside.h"
+#include "gradients/factors-scratch.h"
 
 #include <math.h>
 #include <string.h>
@@ -243,36 +244,6 @@ static enum tb_status beyond_of(struct tb_chain* p_chain,
   return TB_STATUS_ok;
 }
 
-enum tb_status tb_cv2_prior_remainder(struct tb_chain* p_chain,
-                                      const double* v_theta,
-                                      const double* v_delta,
-                                      double* p_e) {
-  const struct tb_cv2* p = tb_cv2_of(p_chain);
-  const struct tb_model* p_model = tb_cv2_rows(p_chain);
-  const size_t n_dim = p_model->n_dim;
-  double log_prior = 0, linear = 0, bent = 0;
-  *p_e = 0;
-  if (p->is_quadratic) {
-    return TB_STATUS_ok;
-  }
-  const enum tb_status status =
-      p_model->type->prior(p_model,
-                           &p_chain->work,
-                           v_theta,
-                           p_chain->p_estimator_scratch,
-                           &log_prior);
-  for (size_t j = 0; j < n_dim; ++j) {
-    double sum = 0;
-    for (size_t i = 0; i < n_dim; ++i) {
-      sum += p->v_P[j * n_dim + i] * v_delta[i];
-    }
-    bent += sum * v_delta[j];
-    linear += p->v_prior[j] * v_delta[j];
-  }
-  *p_e = p->log_prior - log_prior + linear - 0.5 * bent;
-  return status;
-}
-
 enum tb_status tb_surrogate_beyond(struct tb_chain* p_chain,
                                    const struct tb_surrogate* p,
                                    const double* v_theta,
@@ -321,12 +292,12 @@ void tb_surrogate_slope(struct tb_chain* p_chain,
                         double* p_slope,
                         double* p_bend) {
   const size_t n_dim = p->law.frame.n_dim;
-  const double* v_bent = p->lines.v_bent + k * n_dim;
+  const double* v_pull = p->lines.v_pull + k * n_dim;
   const double* v_line = p->lines.v_line + k * n_dim;
   const double* v_center = p->law.frame.v_center;
-  double sum = 0, bend = p->lines.v_bend[k];
+  double sum = 0, bend = p->lines.v_curve[k];
   for (size_t j = 0; j < n_dim; ++j) {
-    sum += v_line[j] * p->v_slope[j] - v_bent[j] * (v_theta[j] - v_center[j]);
+    sum += v_line[j] * p->v_slope[j] - v_pull[j] * (v_theta[j] - v_center[j]);
   }
   if (tb_surrogate_has_scales(p)) {
     struct tb_mixture_given given = given_of(p_chain, p);

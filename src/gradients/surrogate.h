@@ -35,9 +35,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* rows whose remainders are evaluated together */
-enum { TB_N_AHEAD = 64 };
-
 struct tb_chain;
 
 /* N(m, Sigma): z = L^T (theta - c) is N(v_mean, I) with the frame's c and L.
@@ -53,8 +50,8 @@ struct tb_law {
 struct tb_lines {
   size_t n_line;
   double* v_line;  /* n_dim x n_line: u */
-  double* v_bent;  /* n_dim x n_line: A u */
-  double* v_bend;  /* n_line: u^T A u */
+  double* v_pull;  /* n_dim x n_line: A u */
+  double* v_curve; /* n_line: u^T A u */
   size_t* v_first; /* n_line + 1: where the rows of each begin in v_row */
   size_t* v_row;
 };

@@ -39,7 +39,7 @@ struct smh {
 /* arrays of a chain: its proposal, and scratch */
 enum { AT_theta, AT_gradient, AT_from, AT_scratch };
 
-/* today's two, by two numbers */
+/* The default: two proposals, by two numbers. */
 static void set_default(struct smh* p_smh, const struct tb_params* p_params) {
   const double near = tb_params_number(p_params, "near", 0.9);
   const double share = tb_params_number(p_params, "share", 0.1);

@@ -102,7 +102,7 @@ struct tb_mixture_type {
 };
 
 /* registry-mixtures.c: every member, NULL-terminated. Models know theirs by its
- * place, the `code` in R/prior-mixture.R: new ones go to the end. */
+ * place, `mixture` in R/prior.R: new ones go to the end. */
 extern const struct tb_mixture_type* const tb_mixture_registry[];
 size_t tb_mixture_count(void);
 /* by its place, which may be any number: NULL where it is none */

@@ -49,8 +49,8 @@ struct tb_proposal_type {
 };
 
 /* registry.c: every proposal of the library, NULL-terminated. Kernels know
- * theirs by its place, the `code` in R/kernel-proposals.R: new ones go to the
- * end. */
+ * theirs by its place, `proposal_places` in R/kernel-proposals.R: new ones go
+ * to the end. */
 extern const struct tb_proposal_type* const tb_proposal_registry[];
 /* by its place, which may be any number: NULL where it is none */
 const struct tb_proposal_type* tb_proposal_at_place(double place);

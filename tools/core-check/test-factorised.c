@@ -6,6 +6,7 @@
 #include "gradients/factors.h"
 #include "gradients/surrogate.h"
 #include "kernels/kernel.h"
+#include "proposals/proposal.h"
 #include "responses/response.h"
 
 #include <math.h>
@@ -103,6 +104,7 @@ struct setting {
   const double* v_awkward; /* from 0 */
   const double* v_metric;  /* n_dim x n_dim; NULL: none */
   const double* v_free;    /* likewise, where there is a metric */
+  size_t n_free;           /* its columns; 0: all */
   const double* v_line;    /* of one; NULL: none */
   size_t n_proposal;
   const double* v_proposal; /* places */
@@ -121,6 +123,7 @@ static struct tb_run* run_with(struct fixture* p,
   const double factorised = 1;
   const double whole = p_setting->n_awkward > 0 || p_setting->n_proposal > 0;
   const size_t n = p_setting->n_proposal;
+  const size_t n_free = p_setting->n_free > 0 ? p_setting->n_free : n_dim;
   double v_share[8];
   for (size_t k = 0; k < n; ++k) {
     v_share[k] = 1 / (double)n;
@@ -141,7 +144,7 @@ static struct tb_run* run_with(struct fixture* p,
        p_setting->n_awkward},
       {"lines", p_setting->v_line, NULL, n_dim, n_dim},
       {"metric", p_setting->v_metric, NULL, n_dim * n_dim, n_dim},
-      {"free", p_setting->v_free, NULL, n_dim * n_dim, n_dim}};
+      {"free", p_setting->v_free, NULL, n_dim * n_free, n_dim}};
   const struct tb_param v_kernel[] = {
       {"proposals", p_setting->v_proposal, NULL, n, n},
       {"shares", v_share, NULL, n, n},
@@ -255,6 +258,7 @@ static double log_surrogate(struct tb_run* p_run, const double* v_theta) {
 
 static const double v_first_five[] = {0, 1, 2, 3, 4};
 static const double v_two[] = {1, 3};
+enum { BLOCK = 6 }; /* its place in proposals/registry.c */
 
 /* ---- exactness ---- */
 
@@ -482,23 +486,24 @@ static double law_precision(void) {
 }
 
 static void steps_are_reversible(struct check* p_check) {
-  const double v_place[] = {0, 1, 2, 3};
+  enum { N_PROPOSAL = 5 };
+  const double v_place[N_PROPOSAL] = {0, 1, 2, 3, BLOCK};
   /* leaps whose energies differ, so that the coin matters */
-  const double v_option[] = {0, 0, 0.7, 0, 1.5, 2, 1.5, 0};
+  const double v_option[] = {0, 0, 0.7, 0, 1.5, 2, 1.5, 0, 0.4, 0};
   const double metric = 0.8 * law_precision(), v_size[] = {0, 2, 5};
   const double along = 1 / metric;
-  size_t v_told[5] = {0};
+  size_t v_told[N_PROPOSAL + 1] = {0};
   for (size_t n = 0; n < 3; ++n) {
-    for (size_t which = 0; which < 5; ++which) {
+    for (size_t which = 0; which <= N_PROPOSAL; ++which) {
       for (double inner = 1; inner <= 3; inner += 2) {
-        const size_t first = which % 4;
+        const size_t first = which % N_PROPOSAL;
         const struct setting setting = {
             .n_awkward = (size_t)v_size[n],
             .v_awkward = n == 1 ? v_two : v_first_five,
             .v_metric = which % 2 == 0 ? &metric : NULL,
             .v_free = inner == 1 ? &along : NULL,
             .v_line = &along,
-            .n_proposal = which == 4 ? 4 : 1,
+            .n_proposal = which == N_PROPOSAL ? N_PROPOSAL : 1,
             .v_proposal = v_place + first,
             .v_option = v_option + 2 * first,
             .n_inner = inner};
@@ -506,9 +511,84 @@ static void steps_are_reversible(struct check* p_check) {
       }
     }
   }
-  for (size_t which = 0; which < 5; ++which) {
+  for (size_t which = 0; which <= N_PROPOSAL; ++which) {
     CHECK(v_told[which] >= 4);
   }
+}
+
+/* Draws of a block along one direction D of three: from the law they are of the
+ * law again, w = D^T A (theta - c) with the correlation alpha, and nothing else
+ * moves. */
+static void blocks_move(struct check* p_check) {
+  enum { N = 3, N_DRAW = 20000 };
+  const double stay = 0.4, place = BLOCK, v_option[2] = {stay, 0};
+  const double v_metric[N * N] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+  const double v_line[N] = {0, 1, 0}, v_free[N * N] = {1, -2, 0.5};
+  const struct setting setting = {.v_metric = v_metric,
+                                  .v_line = v_line,
+                                  .v_free = v_free,
+                                  .n_free = 1,
+                                  .n_proposal = 1,
+                                  .v_proposal = &place,
+                                  .v_option = v_option,
+                                  .n_inner = 1};
+  struct fixture f;
+  struct tb_rng rng;
+  steep_model(&f, 0, 40, N, 1);
+  tb_rng_init(&rng, 5, 0, TB_STREAM_noise);
+  struct tb_run* p_run = run_with(&f, v_middle, v_middle, 1, 1, &setting);
+  CHECK(p_run != NULL);
+  struct tb_chain* p_chain = chain_of(p_run, 0);
+  const struct tb_surrogate* p = surrogate_of(p_run);
+  const struct tb_law* p_law = law_of(p_run);
+  const struct tb_proposal_type* p_type = tb_proposal_at_place(place);
+  double v_sum[4] = {0}, *v_scratch = check_alloc(p_type->n_array * N, 8);
+  for (int t = 0; t < N_DRAW; ++t) {
+    double v_from[N], v_to[N], v_z[N], v_after[N], before = 0, after = 0;
+    double log_ratio, size = 0;
+    for (size_t j = 0; j < N; ++j) {
+      v_z[j] = p_law->v_mean[j] + tb_rng_norm(&rng);
+    }
+    place_at(p_run, v_z, v_from);
+    struct tb_spot from = {v_from, 0}, to = {v_to, 0};
+    CHECK(tb_surrogate_beyond(p_chain, p, v_from, &from.beyond) ==
+          TB_STATUS_ok);
+    CHECK(
+        p_type->draw(p_chain, p, v_option, &from, &to, v_scratch, &log_ratio) ==
+        TB_STATUS_ok);
+    CHECK(log_ratio == to.beyond - from.beyond);
+    const double moved = v_to[0] - v_from[0];
+    for (size_t j = 0; j < N; ++j) {
+      CHECK_CLOSE(v_to[j] - v_from[j], v_free[j] * moved, 1e-10);
+    }
+    /* z of the law: w is along that of D */
+    tb_frame_to_sampler(&p_law->frame, v_to, v_after);
+    double v_along[N], v_end[N], v_none[N];
+    for (size_t j = 0; j < N; ++j) {
+      v_end[j] = p_law->frame.v_center[j] + v_free[j];
+    }
+    tb_frame_to_sampler(&p_law->frame, v_end, v_along);
+    tb_frame_to_sampler(&p_law->frame, p_law->frame.v_center, v_none);
+    for (size_t j = 0; j < N; ++j) {
+      v_along[j] -= v_none[j];
+      size += v_along[j] * v_along[j];
+      before += v_along[j] * (v_z[j] - p_law->v_mean[j]);
+      after += v_along[j] * (v_after[j] - p_law->v_mean[j]);
+    }
+    before /= sqrt(size);
+    after /= sqrt(size);
+    v_sum[0] += after;
+    v_sum[1] += after * after;
+    v_sum[2] += before * after;
+    v_sum[3] += before * before;
+  }
+  const double error = 5 / sqrt(N_DRAW);
+  CHECK_CLOSE(v_sum[0] / N_DRAW, 0, error);
+  CHECK_CLOSE(v_sum[1] / N_DRAW, 1, 1.5 * error);
+  CHECK_CLOSE(v_sum[2] / v_sum[3], stay, error);
+  free(v_scratch);
+  tb_run_destroy(p_run);
+  fixture_free(&f);
 }
 
 /* what cannot be: rows that are not, not in order, proposals that are none */
@@ -925,6 +1005,7 @@ const struct check_case check_factorised[] = {
     {"detailed balance", detailed_balance},
     {"the gradient of the surrogate", surrogate_gradient},
     {"steps by surrogates are reversible", steps_are_reversible},
+    {"a block moves by its law alone", blocks_move},
     {"a surrogate refuses what cannot be", surrogate_refuses},
     {"it accepts as often as its coins say", coins_are_fair},
     {"the law of one step", law_of_one_step},
