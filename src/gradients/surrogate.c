@@ -5,13 +5,13 @@
  * a_i = g_i(theta) - g_i(ref) - H_i delta, minus the gradient of e_i. A prior
  * that is quadratic has its part in g_0(ref) + s G - A delta.
  *
- * With hyperparameters phi (models/scaled.h) everything that looks at rows or at
- * tb_prior, the priors of fixed scale, is asked of the model of the rows alone,
- * whose coordinates are the leading ones (tb_cv2_rows()), and phi comes in here
- * only. What that became where the prior was read before:
+ * With hyperparameters phi (models/scaled.h) everything that looks at rows or
+ * at tb_prior, the priors of fixed scale, is asked of the model of the rows
+ * alone, whose coordinates are the leading ones (tb_cv2_rows()), and phi comes
+ * in here only. What that became where the prior was read before:
  *
- *   cv2.c         v_P, is_quadratic, log_prior and g_0 at the reference are those
- *                 of the fixed priors, P = 0 where a mixture covers a coefficient:
+ *   cv2.c         v_P, is_quadratic, log_prior and g_0 at the reference are
+ * those of the fixed priors, P = 0 where a mixture covers a coefficient:
  *                 constants of a run as before; its estimate, which would need
  *                 phi's, is refused
  *   cv2.c         A = P + s H need not have a factor: the law is one given phi
