@@ -89,7 +89,8 @@
 #' any prior, those with hyperparameters included; a Gibbs posterior (`lambda`
 #' of [sg_sample()]). The reference is the mode, or `at` of `gradient_cv(at,
 #' order = 2)`, the one estimator that it takes. It draws its own rows, so that
-#' there is no `subsample`, and has no step size, so that there is no `schedule`.
+#' there is no `subsample`, and has no step size, so that there is no
+#' `schedule`.
 #'
 #' @return A spec of class `tall_kernel` for [sg_sample()].
 #' @section Conditions:
