@@ -53,10 +53,9 @@
 #' Under a prior with scales of its own, such as [prior_hs()], these are in the
 #' surrogate, too, and cost no look at the data (see [proposals]; by default
 #' [proposal_scales()], of which a `share` stays near). The reference is then
-#' the mean of the surrogate's own chain: two runs on it, which look at no
-#' row but the awkward ones, find that and the coordinates in which
-#' \eqn{\|z\|}{||z||}
-#' is taken.
+#' the mean of the surrogate's own chain: two runs on it, which look at no row
+#' but the awkward ones, find that and the coordinates in which
+#' \eqn{\|z\|}{||z||} is taken.
 #'
 #' Different from the paper: the bounds are those of rows that act through one
 #' linear predictor, which are sharper; \eqn{K_i} holds in a ball about the
@@ -88,10 +87,10 @@
 #' with all its links, Poisson, negative binomial, gamma, Student t and normal
 #' ones, with the parameter beside the mean given (`size`, `shape`, `sigma`);
 #' any prior, those with hyperparameters included; a Gibbs posterior (`lambda`
-#' of [sg_sample()]). The reference is the mode, or `at` of
-#' `gradient_cv(at, order = 2)`, the one estimator that it takes. It draws its
-#' own rows, so that there is no `subsample`, and has no
-#' step size, so that there is no `schedule`.
+#' of [sg_sample()]). The reference is the mode, or `at` of `gradient_cv(at,
+#' order = 2)`, the one estimator that it takes. It draws its own rows, so that
+#' there is no `subsample`, and has no step size, so that there is no
+#' `schedule`.
 #'
 #' @return A spec of class `tall_kernel` for [sg_sample()].
 #' @section Conditions:
