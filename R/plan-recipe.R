@@ -65,11 +65,13 @@ plan_rows <- function(model, control, in_place) {
   tried <- try_exact(model, mode, control, ledger)
   if (!is.null(tried$plan) &&
     is_fast_enough(tried, model, mode, control, ledger)) {
+    tell_seconds(tried$seconds, control)
     return(tried$plan)
   }
   by_surrogate <- try_surrogate(model, mode, control, ledger)
   if (!is.null(by_surrogate$plan) &&
     is_fast_enough(by_surrogate, model, mode, control, ledger)) {
+    tell_seconds(by_surrogate$seconds, control)
     return(by_surrogate$plan)
   }
   why <- why_not_exact(tried, by_surrogate)

@@ -20,7 +20,7 @@ try_scales <- function(model, mode, control, ledger) {
   plan <- scales_plan(model, mode, found, ledger)
   report <- exact_pilot(plan, control)
   if (is.null(report)) {
-    return(list(why_not = "an exact step has no law to propose from"))
+    return(list(why_not = "an exact step has no distribution to propose from"))
   }
   judge_scales(plan, report, control)
 }

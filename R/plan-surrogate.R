@@ -23,7 +23,9 @@ try_surrogate <- function(model, mode, control, ledger, is_tied = FALSE) {
   plan <- surrogate_plan(model, mode, found, ledger)
   report <- exact_pilot(plan, control)
   if (is.null(report)) {
-    return(list(why_not = "an exact step has no normal law to propose from"))
+    return(list(
+      why_not = "an exact step has no normal distribution to propose from"
+    ))
   }
   verdict <- judge_surrogate(plan, report, length(found$awkward), control)
   if (!is.null(verdict$why_not)) {
@@ -194,7 +196,7 @@ wide_lines <- function(metric, wide) {
 # The chain's proposals: slices along the lines, and draws of all else from its
 # normal law, which awkward rows that are not wide seldom refuse; trajectories
 # where nothing is wide. So many steps for a proposal that all is moved now and
-# then.
+# then; more where a few lines hold one another, such as a level and its slope.
 surrogate_proposal <- function(moves, n_dim) {
   n_line <- NCOL(moves$lines %||% matrix(0, 0, 0))
   if (n_line == 0) {
@@ -207,12 +209,13 @@ surrogate_proposal <- function(moves, n_dim) {
     ))
   }
   shares <- c(3 * n_line, 3, 1)
+  often <- if (n_line %in% 2:4) 3 else 1
   proposal_mixture(
     proposal_slice(2),
     proposal_block(0),
     proposal_block(0.8),
     shares = shares,
-    times = ceiling(sum(shares))
+    times = often * sum(shares)
   )
 }
 

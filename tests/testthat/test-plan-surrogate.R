@@ -107,3 +107,20 @@ test_that("more awkward rows than the cap are told in numbers", {
     "awkward rows would take about 50 min"
   )
 })
+
+test_that("coefficients that separated rows tie to one another are moved", {
+  n <- 6000
+  data <- withr::with_seed(17, {
+    age <- sample(15:45, n, TRUE)
+    g <- factor(c(rep("c", 9), sample(c("a", "b"), n - 9, TRUE)))
+    y <- stats::rbinom(n, 1, stats::plogis(-2 + 0.03 * age + 0.4 * (g == "b")))
+    data.frame(y, age, g)
+  })
+  is_rare <- data$g == "c"
+  data$y[is_rare] <- as.numeric(data$age[is_rare] > 30)
+  fit <- tall_glm(y ~ age * g, data, binomial(), seed = 2, refresh = 0)
+  expect_s3_class(fit$kernel, "tall_kernel_smh")
+  expect_length(fit$kernel$args$awkward, 9)
+  # slices of coordinates alone have 10 effective draws
+  expect_gt(min(posterior::summarise_draws(fit$draws)$ess_bulk), 400)
+})
