@@ -168,6 +168,10 @@ surrogate_moves <- function(covariance, wide, n_step = Inf, before = NULL) {
     others <- qr.Q(qr(white[, own, drop = FALSE]), complete = TRUE)
     moves$free <- backsolve(t(metric), others[, -seq_len(n), drop = FALSE])
   }
+  # all that there is has to be moved: lines of whole numbers may be one line
+  if (rcond(crossprod(metric, cbind(moves$lines, moves$free))) < 1e-6) {
+    moves$lines <- wide_lines(metric, wide[, own, drop = FALSE], whole = FALSE)
+  }
   moves
 }
 
@@ -175,7 +179,7 @@ surrogate_moves <- function(covariance, wide, n_step = Inf, before = NULL) {
 # standard deviation given the others of them, and all else to where it is then
 # expected. One of whole numbers that does nearly as well moves few rows: that
 # of a level and the baseline, in a table of factors.
-wide_lines <- function(metric, wide) {
+wide_lines <- function(metric, wide, whole = TRUE) {
   white <- forwardsolve(metric, wide)
   # (C' Sigma C)^-1
   inverse <- chol2inv(chol(crossprod(white)))
@@ -183,11 +187,11 @@ wide_lines <- function(metric, wide) {
   vapply(seq_len(ncol(wide)), function(k) {
     u <- dual[, k]
     sd <- 1 / sqrt(inverse[k, k])
-    whole <- round(u / max(abs(u)))
-    moved <- sum(whole * wide[, k])
-    cost <- sum(crossprod(metric, whole)^2) / moved^2 # of 1 in the predictor
-    if (is.finite(cost) && cost <= 2 / sd^2) {
-      return(whole * sd / moved)
+    near <- round(u / max(abs(u)))
+    moved <- sum(near * wide[, k])
+    cost <- sum(crossprod(metric, near)^2) / moved^2 # of 1 in the predictor
+    if (whole && is.finite(cost) && cost <= 2 / sd^2) {
+      return(near * sd / moved)
     }
     u * sd
   }, numeric(nrow(wide)))

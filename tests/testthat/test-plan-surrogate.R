@@ -124,3 +124,16 @@ test_that("coefficients that separated rows tie to one another are moved", {
   # slices of coordinates alone have 10 effective draws
   expect_gt(min(posterior::summarise_draws(fit$draws)$ess_bulk), 400)
 })
+
+test_that("lines of whole numbers are left where they would be one line", {
+  # two rows of one level that a covariate tells apart
+  wide <- cbind(c(3, 0, 1), c(-3, 0, 1))
+  metric <- diag(c(5, 5, 0.01))
+  moves <- surrogate_moves(chol2inv(t(metric)), wide)
+  all <- crossprod(moves$metric, cbind(moves$lines, moves$free))
+  expect_identical(ncol(moves$lines), 2L)
+  expect_identical(dim(all), c(3L, 3L))
+  expect_gt(rcond(all), 1e-6)
+  whole <- wide_lines(metric, wide)
+  expect_identical(qr(whole)$rank, 1L)
+})
