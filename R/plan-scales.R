@@ -16,13 +16,30 @@ try_scales <- function(model, mode, control, ledger) {
   if (n_coef > setting("most_whitened")) {
     return(list(why_not = "exact steps from a few rows are for fewer columns"))
   }
-  found <- find_scales(model, mode, control, ledger)
+  awkward <- wide_rows(model, mode, control, ledger)
+  found <- find_scales(model, mode, control, ledger, awkward)
   plan <- scales_plan(model, mode, found, ledger)
   report <- exact_pilot(plan, control)
   if (is.null(report)) {
     return(list(why_not = "an exact step has no distribution to propose from"))
   }
   judge_scales(plan, report, control)
+}
+
+# S: the rows that no others tell of, given the hyperparameters at the mode (see
+# awkward_rows()); NULL: there are none, or of many columns too many rows are
+# such, which is for their expansions.
+wide_rows <- function(model, mode, control, ledger) {
+  n_coef <- model$n_dim - n_hyper(model)
+  own <- seq_len(n_coef)
+  estimate <- unname(as.double(mode$estimate))
+  given <- list(estimate = estimate[own], chol = unname(mode$chol)[own, own])
+  held <- held_model(model, estimate[-own])
+  # the rows alone, which nobody asks of their prior
+  held$pointer <- model$base$pointer
+  awkward <- awkward_rows(held, given, control, ledger)
+  rows <- awkward$rows[awkward$which_wide]
+  if (length(rows) > 0 && length(rows) <= model$n_data / 10) rows
 }
 
 # Where the rows are expanded and how the surrogate is moved: chains on it, each

@@ -93,7 +93,7 @@ most_awkward_of <- function(n_dim) {
 # S: the rows whose predictor the posterior does not know better than ten events
 # would tell, and those that exact steps would look at always; as many as pay,
 # the largest psi first. wide: the former, as they differ;
-# n_left: how many did not pay.
+# n_left: how many did not pay. which_wide: which of `rows` are the former.
 awkward_rows <- function(model, mode, control, ledger) {
   s <- setting("recipe")
   d <- model$n_dim
@@ -121,7 +121,12 @@ awkward_rows <- function(model, mode, control, ledger) {
     seen$rows[own[is_wide]],
     seen$norm[own[is_wide]]
   )
-  list(rows = seen$rows[own], wide = wide, n_left = length(psi) - length(own))
+  list(
+    rows = seen$rows[own],
+    wide = wide,
+    which_wide = which(is_wide),
+    n_left = length(psi) - length(own)
+  )
 }
 
 # x_i of some rows, as columns, each that differs once, up to its sign: a row's

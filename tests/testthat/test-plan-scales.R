@@ -315,3 +315,20 @@ test_that("ranks are uniform under a ridge and a horseshoe", {
     expect_gt(min(p) * length(p), 0.01)
   }
 })
+
+test_that("rows that no others tell of are known as they are", {
+  n <- 6000
+  data <- withr::with_seed(3, {
+    x <- stats::rnorm(n)
+    data.frame(x, y = stats::rbinom(n, 1, stats::plogis(x / 2 - 1)))
+  })
+  data$g <- as.numeric(seq_len(n) <= 8)
+  data$y[1:8] <- 0
+  of <- function(seed) {
+    tall_glm(y ~ x + g, data, binomial(),
+      prior = prior_ridge(), seed = seed, refresh = 0)
+  }
+  fit <- of(1)
+  expect_s3_class(fit$kernel, "tall_kernel_smh")
+  expect_identical(fit$kernel$args$awkward, as.double(1:8))
+})
