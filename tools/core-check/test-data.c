@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define N_ROW 37
 
@@ -680,8 +681,9 @@ static bool is_there(const char* path) {
 
 /* A writer's file is its own until it is closed, and then only until it has a
  * head; no file takes the place of another. */
-static void files_have_their_place(struct check* p_check, const char* path) {
-  const char to[] = "build/placed.tall";
+static void files_have_their_place(struct check* p_check,
+                                   const char* path,
+                                   const char* to) {
   const double v_x[4] = {1, 2, 3, 4};
   struct tb_writer writer;
   CHECK(tb_writer_open(&writer, path, false, 0, 2, NULL, 0) == TB_FILE_ok);
@@ -706,12 +708,20 @@ static void files_have_their_place(struct check* p_check, const char* path) {
   CHECK(tb_file_place(path, to) == TB_FILE_unwritable && !is_there(to));
 }
 
+/* The builds' tests may run beside each other: files of one process. */
+static void name_file(const char* what, char v_path[64]) {
+  snprintf(v_path, 64, "build/%s-%ld.tall", what, (long)getpid());
+}
+
 static void files(struct check* p_check) {
-  const char path[] = "build/rows.tall";
+  char path[64], writing[64], placed[64];
+  name_file("rows", path);
+  name_file("writing", writing);
+  name_file("placed", placed);
   file_keeps_rows(p_check, path);
   file_is_checked(p_check, path);
   rows_are_checked(p_check, path);
-  files_have_their_place(p_check, "build/writing.tall");
+  files_have_their_place(p_check, writing, placed);
   CHECK(remove(path) == 0);
   struct tb_store store;
   struct tb_writer writer;
