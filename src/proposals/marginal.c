@@ -7,14 +7,9 @@
  * ratio is that of the marginal densities of phi' and phi, and of what the
  * surrogate has beyond its law at both ends. Two factorisations a step: for few
  * phi only. Its option: w, in units of the coordinates of phi. */
-#include "proposals/proposal.h"
+#include "proposals/shared.h"
 
 #include <math.h>
-#include <string.h>
-
-static bool marginal_is_possible(const double* v_option) {
-  return v_option[0] > 0 && isfinite(v_option[0]);
-}
 
 static enum tb_status marginal_draw(struct tb_chain* p_chain,
                                     const struct tb_surrogate* p_surrogate,
@@ -27,8 +22,7 @@ static enum tb_status marginal_draw(struct tb_chain* p_chain,
   const size_t n_dim = p_chain->n_dim;
   const size_t n_coef = tb_surrogate_n_coef(p_surrogate);
   *p_log = -INFINITY;
-  memcpy(p_to->v_theta, p_from->v_theta, n_dim * sizeof(double));
-  p_to->beyond = p_from->beyond;
+  tb_spot_copy(p_chain, p_from, p_to);
   if (!tb_surrogate_has_scales(p_surrogate)) {
     return TB_STATUS_unsupported; /* refused before the run */
   }
@@ -45,15 +39,17 @@ static enum tb_status marginal_draw(struct tb_chain* p_chain,
     return TB_STATUS_ok;
   }
   tb_surrogate_draw_given(p_chain, p_surrogate, v_scratch, p_to->v_theta);
-  const enum tb_status status =
-      tb_surrogate_beyond(p_chain, p_surrogate, p_to->v_theta, &p_to->beyond);
-  *p_log = after - before + p_to->beyond - p_from->beyond;
-  return status;
+  return tb_spot_ratio(p_chain,
+                       p_surrogate,
+                       p_from,
+                       p_to,
+                       after - before,
+                       p_log);
 }
 
 const struct tb_proposal_type tb_proposal_marginal = {
     .name = "marginal",
-    .is_possible = marginal_is_possible,
+    .is_possible = tb_proposal_has_width,
     .moves_scales = true,
     .n_array = 1,
     .draw = marginal_draw,
