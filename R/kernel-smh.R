@@ -15,8 +15,9 @@
 #' @param awkward (vector of row numbers or `NULL`) Rows whose likelihood the
 #'   proposals know as it is, not by its expansion: those that make a posterior
 #'   far from normal, as all rows of a level that has few of them, or none of
-#'   one outcome. `r format(most_awkward, big.mark = ",")` at most: each
-#'   proposal looks at them. `NULL` and `integer()`: none.
+#'   one outcome. At most
+#'   `r format(setting("awkward_rows"), big.mark = ",")`: each proposal looks at
+#'   them. `NULL` and `integer()`: none.
 #'
 #' @details
 #' Scalable Metropolis-Hastings with expansions of second order (Cornish et al.,
@@ -157,9 +158,6 @@ abort_share <- function(share) {
   )
 }
 
-# Each proposal looks at such rows.
-most_awkward <- 5000
-
 # Row numbers, in order.
 check_awkward <- function(awkward) {
   if (length(awkward) == 0 && (is.null(awkward) || is.numeric(awkward))) {
@@ -175,15 +173,16 @@ check_awkward <- function(awkward) {
     )
   }
   awkward <- sort(unique(as.double(awkward)))
-  if (length(awkward) > most_awkward) {
+  most <- setting("awkward_rows")
+  if (length(awkward) > most) {
     abort_input(
       c(
         "{.arg awkward} has {format_count(length(awkward))} rows, more than the
-         {format_count(most_awkward)} that each proposal can look at.",
+         {format_count(most)} that each proposal can look at.",
         i = "Give those that matter most: rows of the rarest levels."
       ),
       argument = "awkward",
-      expected = most_awkward,
+      expected = most,
       value = length(awkward)
     )
   }

@@ -2,11 +2,6 @@
 # combinations, however many rows have them: a likelihood that weighs its rows
 # is the same of the combinations, each with the number of rows that have it.
 
-tie_settings <- list(
-  most = 65536,     # combinations, as far as a pilot tells
-  share = 1 / 4     # of the rows
-)
-
 # Of a pass: the source's own fields, and `tied`: list(x, y, weights, offset,
 # count), weights being those of the rows times their number. facts and
 # n_missing: of all rows.
@@ -102,7 +97,7 @@ weigh_ties <- function(tied) {
 # of: list(x, y, weights, offset); stands: rows behind each; look: n_row, of
 # all, and whether these are every kind of row that there is.
 tie_pilot <- function(of, stands, look) {
-  s <- tie_settings
+  s <- setting("ties")
   n <- nrow(of$x)
   of$x <- as_double_matrix(as.matrix(of$x))
   for (name in c("y", "weights", "offset")) {
