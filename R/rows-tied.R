@@ -121,9 +121,10 @@ tie_pilot <- function(of, stands, look) {
   out
 }
 
-# The pilot's rows, each of which counts for as many as it stands for
-# (`stands`); tied, and `is_alike` says so, where all rows are to be.
-# is_every: they are all that there are.
+# The pilot's rows, class tall_rows_pilot: each counts for as many as it stands
+# for (`stands`); tied, and `is_alike` says so, where all rows are to be.
+# is_every: they are all that there are; within: of those, the squares of a
+# Gaussian response about its mean.
 rows_of_pilot <- function(reading) {
   pilot <- reading$parts
   stands <- reading$pilot$stands
@@ -136,13 +137,12 @@ rows_of_pilot <- function(reading) {
   } else {
     pilot <- weigh_ties(tied)
   }
-  out <- rows_drawn(reading$rows, pilot)
-  out$is_alike <- !is.null(tied)
-  out$is_every <- isTRUE(reading$look$is_every)
-  out$stands <- if (is.null(tied)) stands else tied$count
   within <- reading$look$within
-  if (length(within) == nrow(out$x)) {
-    out["within"] <- list(within)
-  }
-  out
+  own <- list(
+    stands = if (is.null(tied)) stands else tied$count,
+    is_alike = !is.null(tied),
+    is_every = isTRUE(reading$look$is_every),
+    within = if (length(within) == nrow(pilot$x)) within
+  )
+  tall_rows("pilot", c(unclass(rows_drawn(reading$rows, pilot)), own))
 }
