@@ -28,7 +28,8 @@
 #' \deqn{e_i(\theta) = U_i(\theta) - U_i(\hat\theta) - U_i'(\hat\eta_i) t_i -
 #' \frac12 U_i''(\hat\eta_i) t_i^2.}{e_i(theta) = U_i(theta) - U_i(theta-hat) -
 #' U_i'(eta_i) t_i - U_i''(eta_i) t_i^2 / 2.} All that is subtracted adds up to
-#' one normal law \eqn{N(m, \Sigma)}{N(m, Sigma)}, from one pass over the data.
+#' one normal distribution \eqn{N(m, \Sigma)}{N(m, Sigma)}, from one pass over
+#' the data.
 #' A step proposes \deqn{\theta' = m + \alpha (\theta - m) + \sqrt{1 - \alpha^2}
 #' \, \Sigma^{1/2} \xi, \quad \xi \sim N(0, I),}{theta' = m + alpha (theta - m)
 #' + sqrt(1 - alpha^2) Sigma^(1/2) xi, xi ~ N(0, I),} with \eqn{\alpha = 0.9} in
@@ -66,8 +67,8 @@
 #' The rows of a step are about \eqn{d^3 / \sqrt N}{d^3 / sqrt(N)}, and one
 #' minus the acceptance rate about \eqn{d^{3/2} / \sqrt N}{d^(3/2) / sqrt(N)}:
 #' tall data make it fast. A chain that `init` starts many standard deviations
-#' out may never leave: there the normal law says nothing. Where a few rows make
-#' a posterior far from normal (a level with a handful of them, a separated
+#' out may never leave: there the normal distribution says nothing. Where a few
+#' rows make a posterior far from normal (a level with a handful of them, a separated
 #' indicator), name them in `awkward`. Few data and many parameters make it so
 #' in all directions; then it accepts little and looks at many rows, and
 #' [kernel_mala()], or
