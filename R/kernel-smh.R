@@ -68,11 +68,11 @@
 #' minus the acceptance rate about \eqn{d^{3/2} / \sqrt N}{d^(3/2) / sqrt(N)}:
 #' tall data make it fast. A chain that `init` starts many standard deviations
 #' out may never leave: there the normal distribution says nothing. Where a few
-#' rows make a posterior far from normal (a level with a handful of them, a separated
-#' indicator), name them in `awkward`. Few data and many parameters make it so
-#' in all directions; then it accepts little and looks at many rows, and
-#' [kernel_mala()], or
-#' [gradient_cv()] with `order = 2` in a [kernel_sgld()], is better.
+#' rows make a posterior far from normal (a level with a handful of them, a
+#' separated indicator), name them in `awkward`. Few data and many parameters
+#' make it so in all directions; then it accepts little and looks at many rows,
+#' and [kernel_mala()], or [gradient_cv()] with `order = 2` in a
+#' [kernel_sgld()], is better.
 #'
 #' The fit's `chains` have the acceptance rate, and `rows_thinned` and
 #' `rows_always`, the rows of a step that were drawn and those that are looked
@@ -203,8 +203,8 @@ compile_spec.tall_kernel_smh <- function(spec, context) {
 }
 
 # What the estimator has to know of a kernel's surrogate: which rows, from 0,
-# whether the prior is in it, and how it is moved (see surrogate_moves(); NULL:
-# as the proposals say).
+# whether the prior is in it, and how it is moved (see new_moves(); NULL: as the
+# proposals say).
 surrogate_params <- function(kernel, moves, n_data, n_dim) {
   if (!inherits(kernel, "tall_kernel_smh")) {
     return(NULL)
@@ -220,7 +220,8 @@ surrogate_params <- function(kernel, moves, n_data, n_dim) {
     !is.null(kernel$args$proposal)) {
     moves$lines <- proposal_lines(kernel$args$proposal, n_dim)
   }
-  c(list(awkward = if (length(rows) > 0) rows - 1, whole_prior = 1), moves)
+  own <- list(awkward = if (length(rows) > 0) rows - 1, whole_prior = 1)
+  c(own, unclass(moves))
 }
 
 abort_awkward_rows <- function(rows, n_data) {

@@ -67,7 +67,7 @@ find_scales <- function(
   found <- list(
     at = at,
     awkward = awkward,
-    moves = list(metric = unname(mode$chol)[own, own]),
+    moves = new_moves(unname(mode$chol)[own, own]),
     init = matrix(at)
   )
   for (n_step in scales_pilots(length(own))) {
@@ -117,7 +117,7 @@ ball_of_scales <- function(model, at, draws, control, ledger) {
   chol <- lower_chol(hessian, model)
   z <- crossprod(chol, draws[own, , drop = FALSE] - at[own])
   norm <- sqrt(colSums(z^2))
-  list(
+  new_moves(
     metric = chol,
     radius = stats::quantile(norm, 0.9, names = FALSE),
     phi = 2 * mean(norm^3)
@@ -139,16 +139,7 @@ likelihood_hessian <- function(model, at, cores) {
 
 scales_plan <- function(model, mode, found, ledger, kernel = NULL) {
   kernel <- kernel %||% kernel_smh(awkward = found$awkward)
-  gradient <- gradient_cv(at = found$at, order = 2)
-  gradient$surrogate <- found$moves
-  plan <- new_plan(
-    model,
-    new_sampler(kernel, gradient),
-    mode = mode,
-    ledger = ledger
-  )
-  plan$start_draws <- found$init
-  plan
+  plan_of_moves(model, mode, kernel, found, ledger)
 }
 
 # Draws of the surrogate, parameters x n_step, after a fifth as many that are
@@ -159,15 +150,8 @@ scales_draws <- function(model, mode, found, n_step, control, ledger) {
     awkward = found$awkward
   )
   plan <- scales_plan(model, mode, found, ledger, kernel)
-  plan$gradient$surrogate$untested <- 1
-  pilot <- pilot_control(control, 1)
-  pilot$keep <- "draws"
   plan$init <- found$init[, ncol(found$init), drop = FALSE]
-  n_warmup <- ceiling(n_step / 5)
-  segment <- run_segment(plan, pilot, new_stretch(n_warmup, n_step))
-  spend(ledger, "recipe", segment$reports[[1]]$n_row / model$n_data)
-  abort_status(segment$reports[[1]]$status)
-  t(matrix(segment$buffers$unconstrained, n_step))
+  run_on_surrogate(plan, n_step, control)$unconstrained
 }
 
 judge_scales <- function(plan, report, control) {

@@ -160,7 +160,7 @@ surrogate_moves <- function(covariance, wide, n_step = Inf, before = NULL) {
   # an estimate from few draws is too narrow somewhere
   covariance <- covariance * (1 + 2 * d / n_step)
   metric <- t(chol(chol2inv(chol(covariance))))
-  moves <- list(metric = metric)
+  moves <- new_moves(metric)
   if (NCOL(wide) == 0) {
     return(moves)
   }
@@ -240,12 +240,11 @@ surrogate_plan <- function(model, mode, found, ledger) {
     proposal = surrogate_proposal(found$moves, model$n_dim),
     awkward = found$awkward
   )
-  gradient <- if (is.null(found$ahead)) {
-    gradient_cv(at = found$at, order = 2)
-  } else {
-    gradient_ahead(found$at, found$ahead)
-  }
-  gradient$surrogate <- found$moves
+  plan_of_moves(model, mode, kernel, found, ledger)
+}
+
+plan_of_moves <- function(model, mode, kernel, found, ledger) {
+  gradient <- gradient_expanded(found$at, found$moves, found$ahead)
   plan <- new_plan(
     model,
     new_sampler(kernel, gradient),
@@ -260,14 +259,22 @@ surrogate_plan <- function(model, mode, found, ledger) {
 # thrown away: no test, and no rows but S.
 surrogate_draws <- function(model, mode, found, n_step, control, ledger) {
   plan <- surrogate_plan(model, mode, found, ledger)
-  plan$gradient$surrogate$untested <- 1
+  plan$init <- matrix(found$at, model$n_dim, 1)
+  run_on_surrogate(plan, n_step, control)$draw
+}
+
+# list(draw, unconstrained), parameters and coordinates x n_step.
+run_on_surrogate <- function(plan, n_step, control) {
+  plan$gradient <- without_test(plan$gradient)
   pilot <- pilot_control(control, 1)
   pilot$keep <- "draws"
-  plan$init <- matrix(found$at, model$n_dim, 1)
-  segment <- run_segment(plan, pilot, new_stretch(n_step / 5, n_step))
-  spend(ledger, "recipe", segment$reports[[1]]$n_row / model$n_data)
-  abort_status(segment$reports[[1]]$status)
-  t(matrix(segment$buffers$draw, n_step))
+  stretch <- new_stretch(ceiling(n_step / 5), n_step)
+  segment <- run_segment(plan, pilot, stretch)
+  report <- segment$reports[[1]]
+  spend(plan$ledger, "recipe", report$n_row / plan$model$n_data)
+  abort_status(report$status)
+  buffers <- segment$buffers[c("draw", "unconstrained")]
+  lapply(compact(buffers), function(draws) t(matrix(draws, n_step)))
 }
 
 judge_surrogate <- function(plan, report, n_awkward, control) {
