@@ -3,6 +3,9 @@
 # given them, see with_moves(), the others are MALA's in whitened coordinates.
 # All rows decide or, of a Gaussian response, sums over them.
 
+# Of an iteration: on average two are proposals of all coefficients.
+scaled_steps <- 10
+
 plan_scaled <- function(model, control, mode, ledger) {
   stand_in <- sums_of_scaled(model, mode, control, ledger)
   moved <- with_moves(stand_in %||% model, mode)
@@ -10,7 +13,7 @@ plan_scaled <- function(model, control, mode, ledger) {
   plan <- recipe_mala(moved, mode, list(), ledger)
   plan$model <- if (is.null(stand_in)) moved else model
   plan$recipe$size <- model$n_data
-  plan$steps <- setting("recipe")$scaled_steps
+  plan$steps <- scaled_steps
   if (!is.null(stand_in)) {
     plan$stand_in <- moved
   }

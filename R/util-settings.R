@@ -78,8 +78,6 @@ usual_settings <- list(
     # exact steps under priors with hyperparameters
     scales_pilot = c(400, 2000), # steps of the surrogate's chains
     scales_acceptance = 0.1,   # where fewer are accepted they do not pay
-    # Metropolis adjusted ones, where exact steps do not serve
-    scaled_steps = 10,         # in an iteration; two move all coefficients
     # Langevin steps with control variates of order 2
     order_step = 1,            # h at first, whitened coordinates
     order_size = 4,            # smallest minibatch
