@@ -12,7 +12,7 @@
 #
 # What can be asked of them are the generics below. Of members that are passed
 # over the methods that need models of a chunk stand above, in R/mode-passes.R,
-# R/mode-tied.R, R/mode-sql.R, R/plan-remote.R and R/plan-sql.R.
+# R/mode-tied.R, R/mode-sql.R, R/plan-drawn.R and R/plan-sql.R.
 #
 # The first four own their values, as R's vectors, until a model has them (see
 # without_values()). The others own nothing but what a look found: the source
