@@ -174,7 +174,13 @@ fit_regression.tall_front_glm <- function(front, run) {
     return(fit)
   }
   front$asked <- collect_asked(asked, before = passed$digest)
-  fit_in_memory(front, front_rows(front, run), run)
+  start <- passed$start
+  if (!inherits(source, "tall_source_frame")) {
+    ledger <- new_ledger()
+    spend(ledger, "recipe", 1) # they are brought
+    start$spent <- ledger$passes + start$spent %||% 0
+  }
+  fit_in_memory(front, front_rows(front, run), run, start)
 }
 
 # Rows of a data frame that are looked at one and all. What is no source at all

@@ -50,18 +50,23 @@
 #' @rdname tall_glm
 NULL
 
-# list(fit, digest) of rows that are passed over, wherever they lie. fit: NULL
-# where all must be at hand; digest: what they must have then, if a look has
-# found it.
+# list(fit, digest, start) of rows that are passed over, wherever they lie. fit:
+# NULL where all must be at hand; digest: what they must have then, if a look has
+# found it; start: what passes leave, see start_of_passes(): `spent` has all that
+# there were.
 fit_in_passes <- function(front, source, run) {
   if (!suits_passes(front, run)) {
     return(list())
   }
   needs <- NULL
   digest <- NULL
+  start <- NULL
+  is_looked_at <- FALSE
+  trail <- new.env()
   fit <- held_open(source, unless_at_hand(source, tryCatch(
     {
       reading <- read_source(front, source, run)
+      is_looked_at <- TRUE
       digest <- reading$look$digest
       needs <- reading$look$why
       if (has_passes(reading)) {
@@ -70,29 +75,43 @@ fit_in_passes <- function(front, source, run) {
         pilot <- rows_of_pilot(reading)
         rows <- settle_database(reading, pilot, run$control$refresh)
         reading <- NULL # passes and run do without the rest
-        start <- plan_of_look(front$blueprint, rows, pilot, run$control)
-        rows <- settle_ties(rows, pilot, run$control, start$theta)
+        at <- plan_of_look(front$blueprint, rows, pilot, run$control)
+        rows <- settle_ties(rows, pilot, run$control, at$theta)
         if (is_tied(rows)) {
           pilot <- whole_rows(rows)
         }
         model <-
-          model_of_passes(front$blueprint, rows, pilot, run$control, start)
+          model_of_passes(front$blueprint, rows, pilot, run$control, at, trail)
         pilot <- NULL
-        if (!is.null(model)) {
-          n_missing <- model$remote$n_missing %||% n_missing
-          fit_of_source(front, rows, model, reader, run, n_missing)
+        if (is.null(model)) {
+          need_rows(NULL, ledger_of_trail(trail))
         }
+        n_missing <- model$remote$n_missing %||% n_missing
+        fit_of_source(front, rows, model, reader, run, n_missing)
       }
     },
     tall_needs_rows = function(cnd) {
       needs <<- cnd$why
+      start <<- cnd$start
       NULL
     }
   )))
   if (is.null(fit)) {
     tell_rows_needed(needs, source, front$store, run$control)
+    if (is.null(start) && is_looked_at) {
+      start <- start_of_passes(ledger_of_trail(trail))
+    }
   }
-  list(fit = fit, digest = digest)
+  list(fit = fit, digest = digest, start = start)
+}
+
+# A look, and passes that found no mode.
+ledger_of_trail <- function(trail) {
+  ledger <- new_ledger()
+  spend(ledger, "recipe", 1)
+  spend(ledger, "mode", trail$passes %||% 0)
+  ledger$theta <- trail$theta
+  ledger
 }
 
 # Is there a pilot, of not too many columns?

@@ -6,9 +6,17 @@
 gc_rows <- 2e6
 
 # A model of the pilot's rows (see rows_of_pilot()), under the prior of all,
-# with `remote`: see new_remote(). NULL: passes find no mode. start: what is
-# known of it from the pilot, see plan_of_look().
-model_of_passes <- function(blueprint, rows, pilot, control, start = NULL) {
+# with `remote`: see new_remote(). NULL: passes find no mode, and `trail` has
+# what they found, see remote_mode(). start: what is known of it from the pilot,
+# see plan_of_look().
+model_of_passes <- function(
+  blueprint,
+  rows,
+  pilot,
+  control,
+  start = NULL,
+  trail = new.env()
+) {
   # a database has them elsewhere
   if (rows$n_row > gc_rows && is.null(rows$in_sql)) {
     gc() # takes as long as a pass over few rows
@@ -16,13 +24,13 @@ model_of_passes <- function(blueprint, rows, pilot, control, start = NULL) {
   if (find_response(rows$family)$is_quadratic) {
     model_by_sums(blueprint, rows, pilot, control)
   } else {
-    model_by_mode(blueprint, rows, pilot, control, start)
+    model_by_mode(blueprint, rows, pilot, control, start, trail)
   }
 }
 
-model_by_mode <- function(blueprint, rows, pilot, control, start = NULL) {
+model_by_mode <- function(blueprint, rows, pilot, control, start, trail) {
   found <- tryCatch(
-    remote_mode(blueprint, rows, pilot, control, start$theta),
+    remote_mode(blueprint, rows, pilot, control, start$theta, trail),
     tall_error_improper = function(cnd) NULL,
     tall_error_mode = function(cnd) NULL,
     tall_error_singular = function(cnd) NULL

@@ -13,15 +13,19 @@ plan_awkward <- function(model, control, ledger, why) {
   drawn <- draw_awkward(model, control, ledger, n_step, found)
   share <- setting("recipe")$exact_pilot / drawn$n_step
   parts <- split_rows(drawn, share, control)
-  plan <- plan_of_awkward(model, drawn, parts$pilot, control, ledger)
-  report <- exact_pilot(plan, control)
+  pilot <- plan_of_awkward(model, drawn, parts$pilot, control, ledger)
+  pilot <- pilot_of_drawn(pilot, parts, function(order) {
+    plan_of_awkward(model, drawn, order, control, ledger)
+  })
+  report <- exact_pilot(pilot, control)
   if (is.null(report)) {
-    need_rows(why)
+    need_rows(why, ledger)
   }
   n_awkward <- length(drawn$found$surrogate$of$y)
-  plan <- plan_of_awkward(model, drawn, parts$run, control, ledger)
-  verdict <- judge_surrogate(plan, report, n_awkward, control)
-  verdict$plan %||% need_rows(verdict$why_not)
+  plan <- plan_of_awkward(model, drawn, pilot$rest(), control, ledger)
+  verdict <-
+    judge_surrogate(plan, report, n_awkward, control, settled_share)
+  verdict$plan %||% need_rows(verdict$why_not, ledger)
 }
 
 # What passes found, with `surrogate`: list(of, cut, theta, chol, moves, init),
@@ -31,12 +35,13 @@ find_awkward <- function(model, control, ledger, why) {
   found <- model$remote$found
   cut <- cut_of_pilot(model, found, control)
   if (is.null(cut)) {
-    need_rows(why)
+    need_rows(why, ledger)
   }
   draw <- awkward_draw(model, control, phi_bar = 1 / cut)
   taken <- take_rows_ahead(model$remote$rows, found, draw, control)
   spend(ledger, "reference", 1)
   check_same_facts(found, taken, model$remote$rows)
+  ledger$theta <- newton_from(found, taken$sums, model)$theta
   s <- list(theta = found$theta, chol = found$chol)
   s[c("of", "cut")] <- keep_awkward(taken, cut, model)
   wide <- wide_columns(s)
@@ -50,7 +55,7 @@ find_awkward <- function(model, control, ledger, why) {
     } else {
       spend(ledger, "reference", 1)
       model$remote$count$pass <- model$remote$count$pass + 1
-      pass <- model$remote$count$pass + found$passes
+      pass <- model$remote$count$pass + found$passes + 1
       sums_at(model$remote$rows, found$theta, control, pass)
     }
     of <- surrogate_of(found, sums)
@@ -184,7 +189,7 @@ draw_awkward <- function(model, control, ledger, n_step, found) {
   s <- found$surrogate
   phi <- 2 * (model$n_dim + 1)^1.5
   n_step <- enough_steps(found$psi, phi, n_step, control)
-  n_step <- min(n_step, most_steps(model, found$psi, phi))
+  n_step <- min(n_step, most_steps(model, found, phi))
   draw <- awkward_draw(model, control, phi, drawn_share * n_step * phi)
   taken <- take_rows_ahead(model$remote$rows, found, draw, control)
   spend(ledger, "reference", 1)
@@ -206,7 +211,7 @@ draw_awkward <- function(model, control, ledger, n_step, found) {
     taken$count <- taken$count[!is_awkward]
     taken$psi <- taken$psi[!is_awkward]
   }
-  found$psi <- taken$total
+  found[c("psi", "times")] <- list(taken$total, times_drawn(taken))
   c(taken, list(draw = draw, n_step = n_step, found = found))
 }
 
@@ -234,7 +239,8 @@ plan_of_awkward <- function(model, drawn, order, control, ledger) {
   mode <- mode_of_sums(own, model, found, drawn$sums)
   plan <- surrogate_plan(own, mode, of, ledger)
   plan$refill <- function(number, left) {
-    more <- draw_awkward(model, control, ledger, left, found)
+    n_step <- refill_steps(number, left)
+    more <- draw_awkward(model, control, ledger, n_step, found)
     parts <- split_rows(more, 0, control)
     next_plan <- plan_of_awkward(model, more, parts$run, control, ledger)
     next_plan[c("model", "gradient")]

@@ -24,7 +24,12 @@ plan_of_look <- function(blueprint, rows, pilot, control) {
     # all that differ will be in memory, or all rows would take too much of it:
     # see plan_tied(), plan_awkward()
     is_large <- 8 * n_row * ncol(pilot$x) > setting("rebuilt_bytes")
-    if (pilot$is_alike || is_large && suits_awkward(model)) {
+    serves <- if (pilot$is_alike) {
+      serve_ties(model, mode, pilot, control)
+    } else {
+      is_large && serve_awkward(model, mode, pilot, control)
+    }
+    if (serves) {
       return(list(
         theta = as.double(mode$estimate),
         why_not = tried$why_not,
@@ -42,9 +47,28 @@ plan_of_look <- function(blueprint, rows, pilot, control) {
   list(theta = found$theta, steps = tried$steps)
 }
 
-suits_awkward <- function(model) {
-  model_info(model)$has_remainders &&
-    model$n_dim <= setting("recipe")$awkward_dim
+# Will exact steps with awkward rows among those that differ pay? The pilot has
+# most kinds of rows, if not all.
+serve_ties <- function(model, mode, pilot, control) {
+  if (pilot$is_every) {
+    return(TRUE) # no pass is made for them
+  }
+  tried <- try_surrogate(model, mode, control, new_ledger(), is_tied = TRUE)
+  !is.null(tried$plan)
+}
+
+# Has the pilot awkward rows, and not too many?
+serve_awkward <- function(model, mode, pilot, control) {
+  if (!model_info(model)$has_remainders ||
+    model$n_dim > setting("recipe")$awkward_dim) {
+    return(FALSE)
+  }
+  found <- list(
+    theta = as.double(mode$estimate),
+    chol = mode$chol,
+    stands = pilot$stands
+  )
+  !is.null(cut_of_pilot(model, found, control))
 }
 
 # So many rows a pass is expected to draw for n_step steps: a row that is drawn

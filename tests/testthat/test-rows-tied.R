@@ -24,19 +24,6 @@ local_ties <- function(env = parent.frame()) {
   local_passes(1000, 512, env)
 }
 
-# How often a stream of these rows was opened: by how it began, and after.
-counted_stream <- function(data) {
-  count <- new.env()
-  count$n <- 0
-  own <- stream_of(data, c(700, 13))
-  open <- own$open
-  source <- tall_stream(function() {
-    count$n <- count$n + 1
-    open()
-  })
-  list(source = source, n = function() count$n)
-}
-
 test_that("alike rows are found, in the order in which they are met", {
   withr::local_seed(1)
   x <- matrix(sample(c(-1, 0, 0.5), 3000, TRUE), 1000)
