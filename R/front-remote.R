@@ -30,7 +30,9 @@
 #' of values have all rows, as of factors and whole numbers, one pass finds
 #' these combinations and how many rows have each, and all else looks at them.
 #' What a run does is decided from the look, and no pass over the rows is made
-#' in vain, but where all rows contradict the pilot.
+#' in vain: where all rows contradict the pilot, and must be brought to memory,
+#' the search for the mode goes on from where passes found it. Passes that come
+#' before are counted in the fit's `passes`, the look and the bringing included.
 #'
 #' Where exact steps do not suit a posterior because of a few awkward rows (see
 #' [sg_sample()]), those that differ are in memory if alike ones count as one,
@@ -50,10 +52,10 @@
 #' @rdname tall_glm
 NULL
 
-# list(fit, digest, start) of rows that are passed over, wherever they lie. fit:
-# NULL where all must be at hand; digest: what they must have then, if a look has
-# found it; start: what passes leave, see start_of_passes(): `spent` has all that
-# there were.
+# list(fit, digest, start, reading) of rows that are passed over, wherever they
+# lie. fit: NULL where all must be at hand; digest: what they must have then, if a
+# look has found it; start: what passes leave, see start_of_passes(): `spent` has
+# all that there were; reading: what the look found, for a store.
 fit_in_passes <- function(front, source, run) {
   if (!suits_passes(front, run)) {
     return(list())
@@ -62,11 +64,13 @@ fit_in_passes <- function(front, source, run) {
   digest <- NULL
   start <- NULL
   is_looked_at <- FALSE
+  kept <- NULL
   trail <- new.env()
   fit <- held_open(source, unless_at_hand(source, tryCatch(
     {
       reading <- read_source(front, source, run)
       is_looked_at <- TRUE
+      kept <- if (!is.null(front$store)) reading
       digest <- reading$look$digest
       needs <- reading$look$why
       if (has_passes(reading)) {
@@ -102,7 +106,7 @@ fit_in_passes <- function(front, source, run) {
       start <- start_of_passes(ledger_of_trail(trail))
     }
   }
-  list(fit = fit, digest = digest, start = start)
+  list(fit = fit, digest = digest, start = start, reading = kept)
 }
 
 # A look, and passes that found no mode.
@@ -178,9 +182,17 @@ pilot_reader <- function(front, reading) {
 }
 
 # The run of a model of such rows, and the fit.
-fit_of_source <- function(front, rows, model, reader, run, n_missing) {
+fit_of_source <- function(
+  front,
+  rows,
+  model,
+  reader,
+  run,
+  n_missing,
+  spent = NULL
+) {
   ready <- front_ready(front, model, NULL, reader, run)
-  fit <- sample_ready(front, ready)
+  fit <- spent_before(sample_ready(front, ready), spent)
   parts <- front_parts(front, ready, NULL, fit)
   parts$n_missing <- n_missing
   end_regression(fit, run, front, rows, c(reader, parts))

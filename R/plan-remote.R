@@ -10,7 +10,8 @@
 plan_remote <- function(model, control) {
   ledger <- new_ledger()
   found <- model$remote$found
-  spend(ledger, "recipe", 1) # the look
+  # the look, and where a database counted kinds of rows in vain
+  spend(ledger, "recipe", 1 + (model$remote$rows$tried %||% 0))
   spend(ledger, "mode", passes_of_mode(model))
   ledger$theta <- found$theta
   if (!is.null(found$why_not)) {

@@ -110,6 +110,8 @@ test_that("rows that come to memory have the mode that passes found", {
   begin <- get("start_mode", asNamespace("tallbayes"))
   local_fault("start_mode", function(model, theta, cores) {
     start <<- theta
+    # not to where a part of the rows has its mode
+    local_fault("newton_rows", function(model) seq(1, 12000, by = 10))
     begin(model, theta, cores)
     # from there it is one step, and a look whether it was the last
     expect_lte(model$cache$mode$iterations, 2)
@@ -133,6 +135,13 @@ test_that("rows that come to memory have the mode that passes found", {
   expect_equal(fit$passes, sum(fit$chains$passes) + sum(told))
   glm <- stats::glm(y ~ z, stats::binomial(), data)
   expect_equal(fit$mode$estimate, stats::coef(glm), tolerance = 1e-3)
+  # or go to a file, by the look that there was
+  n_judged <- 0
+  file <- withr::local_tempfile(fileext = ".tall")
+  stored <- counted_fit(data, y ~ z, store = file)
+  expect_true(file.exists(file))
+  expect_identical(stored$n, 4)
+  expect_identical(stored$fit$preparation, told)
 })
 
 test_that("what a look decided stays where all rows tell a little otherwise", {
