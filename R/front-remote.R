@@ -228,16 +228,19 @@ suits_passes <- function(front, run) {
     !isFALSE(front$request$sparse)
   )
   suits_blocks(front$asked) && !any(asks_more) &&
-    passes_know(blueprint$family) && !any(are_beyond_passes(blueprint$priors))
+    passes_know(blueprint$family) &&
+    !any(are_beyond_passes(blueprint$priors, blueprint$family))
 }
 
-# Those with bounds, or with hyperparameters.
-are_beyond_passes <- function(priors) {
+# Those with bounds; and of a Gaussian response with hyperparameters.
+are_beyond_passes <- function(priors, family) {
+  is_quadratic <- find_response(family)$is_quadratic
   vapply(
     priors,
     function(prior) {
-      inherits(prior, "tall_prior") &&
-        (prior_kinds[[prior$kind]]$form == "bounded" || is_mixture_prior(prior))
+      inherits(prior, "tall_prior") && (
+        identical(prior_kinds[[prior$kind]]$form, "bounded") ||
+          is_mixture_prior(prior) && is_quadratic)
     },
     TRUE
   )

@@ -21,7 +21,8 @@ keep_remote <- function(fit, model, keeps) {
 light_found <- function(found) {
   found[intersect(
     c("theta", "chol", "distance", "psi", "times", "passes", "facts",
-      "n_missing", "is_whole", "surrogate"),
+      "n_missing", "is_whole", "surrogate",
+      "phi", "phi_bar", "radius", "moves", "init"),
     names(found)
   )]
 }
