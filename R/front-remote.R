@@ -41,21 +41,26 @@
 #' rows alone, one takes the sums where the surrogate is expanded, and one draws
 #' the other rows. A fit keeps the awkward rows, for [sg_resume()].
 #'
+#' Of a prior with hyperparameters, such as [prior_hs()], rows are expanded
+#' where the surrogate of them has its mean (see [proposals]): a pass takes the
+#' sums where that of the pilot has it and brings the awkward rows, another one
+#' takes them anew where all rows tell of a mean farther off, and the last draws
+#' rows, within a ball that the surrogate's chain measures.
+#'
 #' Where that does not serve (a `kernel`, `lambda`, `sparse` or `storage`, a
-#' prior with bounds or with hyperparameters, gradients that are kept, more than
-#' 1,000 columns, a posterior that exact steps do not suit) all rows are brought
-#' to memory, and a message says why where it was not asked for. Of data beyond
-#' memory the design
-#' goes to the file `store`, which models map; response, weights and offset
-#' stay in memory, 8 bytes a row each.
+#' prior with bounds, one with hyperparameters of a Gaussian response, gradients
+#' that are kept, more than 1,000 columns, a posterior that exact steps do not
+#' suit) all rows are brought to memory, and a message says why where it was not
+#' asked for. Of data beyond memory the design goes to the file `store`, which
+#' models map; response, weights and offset stay in memory, 8 bytes a row each.
 #' @name tall_glm
 #' @rdname tall_glm
 NULL
 
 # list(fit, digest, start, reading) of rows that are passed over, wherever they
-# lie. fit: NULL where all must be at hand; digest: what they must have then, if a
-# look has found it; start: what passes leave, see start_of_passes(): `spent` has
-# all that there were; reading: what the look found, for a store.
+# lie. fit: NULL where all must be at hand; digest: what they must have then, if
+# a look has found it; start: what passes leave, see start_of_passes(): `spent`
+# has all that there were; reading: what the look found, for a store.
 fit_in_passes <- function(front, source, run) {
   if (!suits_passes(front, run)) {
     return(list())

@@ -226,19 +226,3 @@ nearer <- function(found, model, control, ledger) {
   ledger$theta <- to$theta
   moved_on(found, to, away)
 }
-
-# Newton's step from where sums are: list(theta, chol, here).
-newton_from <- function(found, sums, model) {
-  here <- posterior_at(model, found$theta, sums)
-  chol <- lower_chol(here$hessian, model)
-  step <- drop(backsolve(t(chol), forwardsolve(chol, here$gradient)))
-  list(theta = found$theta + step, chol = chol, here = here)
-}
-
-# away: sds of that step, of which a quarter is thought to be left.
-moved_on <- function(found, to, away) {
-  found$theta <- to$theta
-  found$chol <- to$chol
-  found$distance <- away * remote_settings$error
-  found
-}

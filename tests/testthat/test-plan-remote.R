@@ -190,7 +190,8 @@ test_that("passes after the first draw more where chains use more", {
   expect_identical(refill_steps(3, 100), 800)
   # rows that are drawn again and again are one row in memory
   local_settings(chunk_rows = 100, recipe = list(full_share = 0))
-  model <- list(n_data = 1e4, remote = list(rows = structure(list(), class = "x")))
+  rows <- structure(list(), class = "tall_rows")
+  model <- list(n_data = 1e4, remote = list(rows = rows))
   few <- most_steps(model, list(psi = 0.01), 10)
   many <- most_steps(model, list(psi = 0.01, times = 40), 10)
   expect_identical(few, 800)
