@@ -15,7 +15,7 @@ plan_scales_ahead <- function(model, control) {
   if (is_tied(model$remote$rows)) {
     return(plan_scales_tied(model, control, ledger))
   }
-  spend(ledger, "reference", found$passes)
+  spend(ledger, "mode", found$passes)
   found <- find_scales_ahead(model, control, ledger)
   n_step <- steps_of_run(control, max(steps_ahead, found$steps)) +
     setting("recipe")$exact_pilot
@@ -66,7 +66,7 @@ find_scales_ahead <- function(model, control, ledger) {
     if (sqrt(sum(crossprod(found$chol, move)^2)) <= near) {
       break
     }
-    spend(ledger, "reference", 1)
+    spend(ledger, "mode", 1)
     count <- model$remote$count
     count$pass <- count$pass + 1
     pass <- count$pass + found$passes + 1
@@ -180,7 +180,7 @@ mode_of_scales <- function(model, found, sums, at, sd, ledger) {
       numeric(model$n_dim),
       whole
     ),
-    new_search("passes", 0, iterations = found$passes)
+    new_search("passes", ledger$passes[["mode"]], iterations = found$passes)
   )
   mode$given <- model$mixture$coordinates
   mode
