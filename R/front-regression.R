@@ -87,19 +87,30 @@ fit_regression.default <- function(front, run) {
   fit_in_memory(front, front_rows(front, run), run)
 }
 
-fit_in_memory <- function(front, rows, run) {
+# start: what passes over the same rows left, see start_of_passes().
+fit_in_memory <- function(front, rows, run, start = NULL) {
   read <- whole_rows(rows)
   model <- build_model(front$blueprint, read)
+  start_mode(model, start$theta, run$control$cores)
   reader <- front_reader(front, rows, read)
   ready <- front_ready(front, model, read, reader, run)
   # the model has them now, and the run does without
   read <- without_values(read)
-  fit <- sample_ready(front, ready)
+  fit <- spent_before(sample_ready(front, ready), start$spent)
   more <- if (inherits(rows, "tall_rows_frame")) {
     unclass(rows)[c("na_action", "n_missing")]
   }
   more <- c(front_parts(front, ready, read, fit), more)
   end_regression(fit, run, front, rows, c(reader, more))
+}
+
+# spent: passes before its own, by purpose.
+spent_before <- function(fit, spent) {
+  if (!is.null(spent)) {
+    fit$preparation <- fit$preparation + spent[names(fit$preparation)]
+    fit$passes <- fit$passes + sum(spent)
+  }
+  fit
 }
 
 # The fit, with its rows, what its model is but for these, and other `parts`:

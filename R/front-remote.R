@@ -30,7 +30,9 @@
 #' of values have all rows, as of factors and whole numbers, one pass finds
 #' these combinations and how many rows have each, and all else looks at them.
 #' What a run does is decided from the look, and no pass over the rows is made
-#' in vain, but where all rows contradict the pilot.
+#' in vain: where all rows contradict the pilot, and must be brought to memory,
+#' the search for the mode goes on from where passes found it. Passes that come
+#' before are counted in the fit's `passes`, the look and the bringing included.
 #'
 #' Where exact steps do not suit a posterior because of a few awkward rows (see
 #' [sg_sample()]), those that differ are in memory if alike ones count as one,
@@ -39,29 +41,41 @@
 #' rows alone, one takes the sums where the surrogate is expanded, and one draws
 #' the other rows. A fit keeps the awkward rows, for [sg_resume()].
 #'
+#' Of a prior with hyperparameters, such as [prior_hs()], rows are expanded
+#' where the surrogate of them has its mean (see [proposals]): a pass takes the
+#' sums where that of the pilot has it and brings the awkward rows, another one
+#' takes them anew where all rows tell of a mean farther off, and the last draws
+#' rows, within a ball that the surrogate's chain measures.
+#'
 #' Where that does not serve (a `kernel`, `lambda`, `sparse` or `storage`, a
-#' prior with bounds or with hyperparameters, gradients that are kept, more than
-#' 1,000 columns, a posterior that exact steps do not suit) all rows are brought
-#' to memory, and a message says why where it was not asked for. Of data beyond
-#' memory the design
-#' goes to the file `store`, which models map; response, weights and offset
-#' stay in memory, 8 bytes a row each.
+#' prior with bounds, one with hyperparameters of a Gaussian response, gradients
+#' that are kept, more than 1,000 columns, a posterior that exact steps do not
+#' suit) all rows are brought to memory, and a message says why where it was not
+#' asked for. Of data beyond memory the design goes to the file `store`, which
+#' models map; response, weights and offset stay in memory, 8 bytes a row each.
 #' @name tall_glm
 #' @rdname tall_glm
 NULL
 
-# list(fit, digest) of rows that are passed over, wherever they lie. fit: NULL
-# where all must be at hand; digest: what they must have then, if a look has
-# found it.
+# list(fit, digest, start, reading) of rows that are passed over, wherever they
+# lie. fit: NULL where all must be at hand; digest: what they must have then, if
+# a look has found it; start: what passes leave, see start_of_passes(): `spent`
+# has all that there were; reading: what the look found, for a store.
 fit_in_passes <- function(front, source, run) {
   if (!suits_passes(front, run)) {
     return(list())
   }
   needs <- NULL
   digest <- NULL
+  start <- NULL
+  is_looked_at <- FALSE
+  kept <- NULL
+  trail <- new.env()
   fit <- held_open(source, unless_at_hand(source, tryCatch(
     {
       reading <- read_source(front, source, run)
+      is_looked_at <- TRUE
+      kept <- if (!is.null(front$store)) reading
       digest <- reading$look$digest
       needs <- reading$look$why
       if (has_passes(reading)) {
@@ -70,29 +84,43 @@ fit_in_passes <- function(front, source, run) {
         pilot <- rows_of_pilot(reading)
         rows <- settle_database(reading, pilot, run$control$refresh)
         reading <- NULL # passes and run do without the rest
-        start <- plan_of_look(front$blueprint, rows, pilot, run$control)
-        rows <- settle_ties(rows, pilot, run$control, start$theta)
+        at <- plan_of_look(front$blueprint, rows, pilot, run$control)
+        rows <- settle_ties(rows, pilot, run$control, at$theta)
         if (is_tied(rows)) {
           pilot <- whole_rows(rows)
         }
         model <-
-          model_of_passes(front$blueprint, rows, pilot, run$control, start)
+          model_of_passes(front$blueprint, rows, pilot, run$control, at, trail)
         pilot <- NULL
-        if (!is.null(model)) {
-          n_missing <- model$remote$n_missing %||% n_missing
-          fit_of_source(front, rows, model, reader, run, n_missing)
+        if (is.null(model)) {
+          need_rows(NULL, ledger_of_trail(trail))
         }
+        n_missing <- model$remote$n_missing %||% n_missing
+        fit_of_source(front, rows, model, reader, run, n_missing)
       }
     },
     tall_needs_rows = function(cnd) {
       needs <<- cnd$why
+      start <<- cnd$start
       NULL
     }
   )))
   if (is.null(fit)) {
     tell_rows_needed(needs, source, front$store, run$control)
+    if (is.null(start) && is_looked_at) {
+      start <- start_of_passes(ledger_of_trail(trail))
+    }
   }
-  list(fit = fit, digest = digest)
+  list(fit = fit, digest = digest, start = start, reading = kept)
+}
+
+# A look, and passes that found no mode.
+ledger_of_trail <- function(trail) {
+  ledger <- new_ledger()
+  spend(ledger, "recipe", 1)
+  spend(ledger, "mode", trail$passes %||% 0)
+  ledger$theta <- trail$theta
+  ledger
 }
 
 # Is there a pilot, of not too many columns?
@@ -159,9 +187,17 @@ pilot_reader <- function(front, reading) {
 }
 
 # The run of a model of such rows, and the fit.
-fit_of_source <- function(front, rows, model, reader, run, n_missing) {
+fit_of_source <- function(
+  front,
+  rows,
+  model,
+  reader,
+  run,
+  n_missing,
+  spent = NULL
+) {
   ready <- front_ready(front, model, NULL, reader, run)
-  fit <- sample_ready(front, ready)
+  fit <- spent_before(sample_ready(front, ready), spent)
   parts <- front_parts(front, ready, NULL, fit)
   parts$n_missing <- n_missing
   end_regression(fit, run, front, rows, c(reader, parts))
@@ -197,16 +233,19 @@ suits_passes <- function(front, run) {
     !isFALSE(front$request$sparse)
   )
   suits_blocks(front$asked) && !any(asks_more) &&
-    passes_know(blueprint$family) && !any(are_beyond_passes(blueprint$priors))
+    passes_know(blueprint$family) &&
+    !any(are_beyond_passes(blueprint$priors, blueprint$family))
 }
 
-# Those with bounds, or with hyperparameters.
-are_beyond_passes <- function(priors) {
+# Those with bounds; and of a Gaussian response with hyperparameters.
+are_beyond_passes <- function(priors, family) {
+  is_quadratic <- find_response(family)$is_quadratic
   vapply(
     priors,
     function(prior) {
-      inherits(prior, "tall_prior") &&
-        (prior_kinds[[prior$kind]]$form == "bounded" || is_mixture_prior(prior))
+      inherits(prior, "tall_prior") && (
+        identical(prior_kinds[[prior$kind]]$form, "bounded") ||
+          is_mixture_prior(prior) && is_quadratic)
     },
     TRUE
   )

@@ -2,13 +2,14 @@
 # design goes to a file (see tall_store()) block by block.
 
 # The fit of a source whose design is written to front$store. NULL: the source
-# is small, or has too many levels for a look.
-fit_in_store <- function(front, source, run) {
+# is small, or has too many levels for a look. passed: of fit_in_passes(), which
+# has taken the look already where it came so far.
+fit_in_store <- function(front, source, run, passed = list()) {
   if (!suits_blocks(front$asked)) {
     return(NULL)
   }
   found <- held_open(source, {
-    reading <- read_source(front, source, run)
+    reading <- passed$reading %||% read_source(front, source, run)
     if (!is.null(reading$rows)) {
       write_design(reading$rows, front, run$control)
     }
@@ -22,7 +23,9 @@ fit_in_store <- function(front, source, run) {
   rows <- rows_to_keep(found$rows, front$keep_data)
   n_missing <- found$n_missing
   found <- NULL # the model has them now
-  fit_of_source(front, rows, model, reader, run, n_missing)
+  start <- passed$start
+  start_mode(model, start$theta, run$control$cores)
+  fit_of_source(front, rows, model, reader, run, n_missing, start$spent)
 }
 
 # list(rows, n_missing): the design in a file, the rest of the rows in memory.

@@ -10,7 +10,8 @@ mode_newton <- function(model, start, options, cores) {
   iterations <- 0
   round <- NULL
   trace <- NULL
-  subsample <- newton_rows(model)
+  # which would lead away from where the mode is known to be
+  subsample <- if (!options$is_near) newton_rows(model)
   stages <- c(if (!is.null(subsample)) "rows", "all")
   box <- mode_box(model)
   start <- box_inside(box, start)

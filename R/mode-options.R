@@ -1,7 +1,7 @@
 # How a mode is searched for: by which method, how long, with what settings.
 
 # settings: of a stochastic method, see stochastic_settings(). least_step: of
-# Newton's method.
+# Newton's method. is_near: it starts near the mode.
 search_options <- function(
   model,
   method = mode_method(model),
@@ -9,14 +9,16 @@ search_options <- function(
   settings = if (mode_is_stochastic(method)) {
     stochastic_settings(model, method, decay = max_iter / 10)
   },
-  least_step = newton_least_step
+  least_step = newton_least_step,
+  is_near = FALSE
 ) {
   stopifnot(mode_is_stochastic(method) == !is.null(settings))
   options <- list(
     method = method,
     max_iter = max_iter,
     settings = settings,
-    least_step = least_step
+    least_step = least_step,
+    is_near = is_near
   )
   structure(options, class = "tall_search_options")
 }

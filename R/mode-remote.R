@@ -18,8 +18,16 @@ remote_settings <- list(
 # the pilot's rows under the prior of all rows; a point near the mode, and how
 # far from it in sds it is thought to be; the lower Cholesky factor of minus the
 # Hessian one pass before. NULL: there is none that passes find. start: where to
-# begin, NULL: at the pilot's mode.
-remote_mode <- function(blueprint, rows, pilot, control, start = NULL) {
+# begin, NULL: at the pilot's mode. trail: an environment that has `theta`,
+# where the search is, and `passes`, however it ends.
+remote_mode <- function(
+  blueprint,
+  rows,
+  pilot,
+  control,
+  start = NULL,
+  trail = new.env()
+) {
   s <- remote_settings
   start <- start %||%
     pilot_mode(build_model(blueprint, pilot), control)$estimate
@@ -28,6 +36,7 @@ remote_mode <- function(blueprint, rows, pilot, control, start = NULL) {
   before <- NULL
   for (pass in seq_len(s$most)) {
     sums <- sums_met(rows, theta, control, pass)
+    trail$passes <- pass
     if (is.null(model)) {
       pilot$facts <- sums$facts
       model <- build_model(blueprint, pilot)
@@ -58,7 +67,7 @@ remote_mode <- function(blueprint, rows, pilot, control, start = NULL) {
       ))
     }
     before <- list(theta = theta, here = here, sums = sums)
-    theta <- to
+    theta <- trail$theta <- to
   }
   NULL
 }
@@ -77,6 +86,22 @@ posterior_at <- function(model, theta, sums) {
     gradient = sums$gradient + prior$gradient,
     hessian = sums$hessian + prior$hessian
   )
+}
+
+# Newton's step from where sums are: list(theta, chol, here).
+newton_from <- function(found, sums, model) {
+  here <- posterior_at(model, found$theta, sums)
+  chol <- lower_chol(here$hessian, model)
+  step <- drop(backsolve(t(chol), forwardsolve(chol, here$gradient)))
+  list(theta = found$theta + step, chol = chol, here = here)
+}
+
+# away: sds of that step, of which a quarter is thought to be left.
+moved_on <- function(found, to, away) {
+  found$theta <- to$theta
+  found$chol <- to$chol
+  found$distance <- away * remote_settings$error
+  found
 }
 
 # The same of the prior alone; one without curvature counts by its variance.

@@ -114,7 +114,9 @@ new_ties <- function() {
   )
 }
 
-# A GROUP BY of all that a row has.
+# A GROUP BY of all that a row has, which hands back no more kinds than tying
+# gives up at. A database that groups rows has no sums of them where it does:
+# in a large table it is asked first how many kinds a part of the rows has.
 #' @export
 tie_rows.tall_rows_database <- function(rows, control, theta = NULL) {
   if (is.null(rows$in_sql)) {
@@ -123,7 +125,17 @@ tie_rows.tall_rows_database <- function(rows, control, theta = NULL) {
   check_source_kept(rows)
   s <- rows$in_sql
   tables <- source_tables(rows$source)
-  found <- run_on_tables(tables, lapply(tables, ties_query, s))
+  # without a point there is nothing else that it could be
+  most <- if (is.null(theta)) Inf else most_ties()
+  is_large <- rows$n_row > 4 * ties_looked_at * most
+  if (is_large && has_many_kinds(tables, s, most)) {
+    return(rows)
+  }
+  found <- run_on_tables(tables, lapply(tables, ties_query, s, most))
+  if (max(vapply(found, nrow, 1L)) > most) {
+    rows$tried <- 1
+    return(rows)
+  }
   # by their values: draws are the same in whatever order they come
   keys <- bind_frames(found)
   by <- unname(as.list(keys[value_names(s)]))
@@ -133,7 +145,35 @@ tie_rows.tall_rows_database <- function(rows, control, theta = NULL) {
   rows_tied(rows, tied, facts_of_ties(tied, rows), s$n_missing)
 }
 
-ties_query <- function(table, s) {
+# Rows that are looked at beforehand: a part of them, and so many times as many
+# as there may be kinds.
+ties_looked_at <- 2
+
+# Have the first rows of a table more kinds than all may have?
+has_many_kinds <- function(tables, s, most) {
+  queries <- lapply(tables, kinds_of_some_query, s, ties_looked_at * most)
+  found <- run_on_tables(tables, queries)
+  any(vapply(found, function(n) as.double(n$n), 0) > most)
+}
+
+kinds_of_some_query <- function(table, s, n) {
+  rows <- sql_rows(s, table)
+  con <- rows$con
+  by <- value_names(s)
+  some <- sql_select(con, list(), rows$sql, keep = by)
+  some <- sql_append(some, sql_limit(n))
+  kinds <- sql_select(con, list(n = "COUNT(*)"), some, keep = by)
+  group <- paste(quote_names(con, by), collapse = ", ")
+  kinds <- sql_append(kinds, paste("GROUP BY", group))
+  sql_select(con, list(n = "COUNT(*)"), kinds)
+}
+
+# As a whole number, which 1e5 is not everywhere.
+sql_limit <- function(n) {
+  paste("LIMIT", format(n, scientific = FALSE))
+}
+
+ties_query <- function(table, s, most) {
   rows <- sql_rows(s, table)
   con <- rows$con
   by <- value_names(s)
@@ -148,7 +188,8 @@ ties_query <- function(table, s) {
     where = where
   )
   group <- paste(quote_names(con, by), collapse = ", ")
-  sql_append(sql, paste("GROUP BY", group))
+  sql <- sql_append(sql, paste("GROUP BY", group))
+  if (is.finite(most)) sql_append(sql, sql_limit(most + 1)) else sql
 }
 
 # Design, response, weights and offset of rows that the database has by the

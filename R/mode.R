@@ -281,6 +281,22 @@ model_mode <- function(
 
 mode_seed <- 1L
 
+# Remembers the mode near theta, where passes found it: what is left of a search
+# is to look whether it is there. Where theta is of other columns, or nothing is
+# found from it, the model is as it was.
+start_mode <- function(model, theta, cores) {
+  if (length(theta) != model$n_dim || !all(is.finite(theta)) ||
+    mode_method(model) != "newton") {
+    return(invisible())
+  }
+  options <- search_options(model, is_near = TRUE)
+  model$cache$mode <- tryCatch(
+    search_mode(model, options, theta, cores, refresh = 0),
+    tall_error = function(cnd) NULL
+  )
+  invisible()
+}
+
 # theta and the Cholesky factor (lower) of -Hessian there, from whatever `at` is
 mode_point <- function(model, at, needs_chol = TRUE) {
   if (needs_chol) {

@@ -92,6 +92,16 @@ n_hyper <- function(model) {
   length(model$mixture$names)
 }
 
+# How many there are of those that rows see.
+n_seen <- function(model) {
+  model$n_dim - n_hyper(model)
+}
+
+# The model's rows, under the prior that those are not of.
+rows_pointer <- function(model) {
+  (model$base %||% model)$pointer
+}
+
 has_hyper <- function(model) {
   n_hyper(model) > 0
 }

@@ -2,10 +2,28 @@
 # ahead, for how many steps, and in which order chains use them.
 
 # Where passes do not serve a condition of class tall_needs_rows says why, and
-# does not return.
-need_rows <- function(why) {
-  rlang::signal("", class = "tall_needs_rows", why = why)
+# does not return. ledger: of the passes that were made before that was known,
+# which have found the mode: see start_of_passes().
+need_rows <- function(why, ledger = NULL) {
+  rlang::signal(
+    "",
+    class = "tall_needs_rows",
+    why = why,
+    start = start_of_passes(ledger)
+  )
 }
+
+# What passes leave to a model whose rows are at hand: list(theta, spent), where
+# its mode is as far as they tell, and how many there were, by purpose.
+start_of_passes <- function(ledger) {
+  if (!is.null(ledger)) {
+    list(theta = ledger$theta, spent = ledger$passes)
+  }
+}
+
+# What was decided from a look stays, where all rows tell a little otherwise: of
+# its thresholds this share is enough.
+settled_share <- 1 / 2
 
 # What a pass looks at, as a share of all rows.
 pass_share <- function(model) {
@@ -30,20 +48,39 @@ enough_steps <- function(psi, phi, n_step, control) {
   if (is.finite(least)) max(n_step, least) else n_step
 }
 
+# So many steps that another pass draws rows for, where `left` are left: chains
+# out in a tail use many times the rows that they are thought to need, and it
+# would be pass after pass.
+refill_steps <- function(number, left) {
+  left * 2^number
+}
+
 # Rows that a pass draws at most, as far as bounds tell before it: where steps
 # need more, another pass draws more.
 most_ahead <- function(n_row) {
   max(setting("chunk_rows"), n_row * setting("recipe")$full_share)
 }
 
-# Of rows that are tied, draws: they cost no pass.
-most_tied_draws <- 2^21
+# Draws of a pass at most, a row that is drawn more than once included; of rows
+# that are tied they cost no pass.
+most_draws <- 2^21
 
-# So many steps at most that a pass draws rows for.
-most_steps <- function(model, psi, phi) {
+# How often a pass drew a row that it drew.
+times_drawn <- function(taken) {
+  max(1, sum(taken$count) / max(1, sum(taken$count > 0)))
+}
+
+# So many steps at most that a pass draws rows for. found: `psi`, the sum of the
+# bounds, NULL: not known; `times`, see times_drawn(), of a pass before.
+most_steps <- function(model, found, phi) {
   rows <- model$remote$rows
-  most <- if (is_tied(rows)) most_tied_draws else most_ahead(model$n_data)
-  steps <- if (is.null(psi)) Inf else floor(most / (drawn_share * phi * psi))
+  most <- if (is_tied(rows)) {
+    most_draws
+  } else {
+    most_row <- most_ahead(model$n_data)
+    max(most_row, min(most_draws, most_row * (found$times %||% 1)))
+  }
+  steps <- floor(most / (drawn_share * phi * (found$psi %||% 0)))
   max(2 * setting("recipe")$exact_pilot, steps)
 }
 
@@ -57,6 +94,25 @@ split_rows <- function(drawn, share, control) {
   n <- ceiling(share * length(at))
   own <- seq_len(length(at)) <= n
   list(pilot = at[own], run = at[!own])
+}
+
+# The plan of a pilot, which takes of the run's rows where its own do not last:
+# another pass for a few steps would be in vain. parts: see split_rows();
+# plan_of(order): a plan with these rows. $rest(): what it left of the run's.
+pilot_of_drawn <- function(plan, parts, plan_of) {
+  rest <- parts$run
+  another_pass <- plan$refill
+  plan$refill <- function(number, left) {
+    n <- min(length(rest), max(1, length(parts$pilot)) * 2^number)
+    if (n == 0) {
+      return(another_pass(number, left))
+    }
+    more <- plan_of(rest[seq_len(n)])
+    rest <<- rest[-seq_len(n)]
+    more[c("model", "gradient")]
+  }
+  plan$rest <- function() rest
+  plan
 }
 
 # Steps from one draw to the next that are reckoned with before a pilot tells.

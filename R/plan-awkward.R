@@ -13,15 +13,19 @@ plan_awkward <- function(model, control, ledger, why) {
   drawn <- draw_awkward(model, control, ledger, n_step, found)
   share <- setting("recipe")$exact_pilot / drawn$n_step
   parts <- split_rows(drawn, share, control)
-  plan <- plan_of_awkward(model, drawn, parts$pilot, control, ledger)
-  report <- exact_pilot(plan, control)
+  pilot <- plan_of_awkward(model, drawn, parts$pilot, control, ledger)
+  pilot <- pilot_of_drawn(pilot, parts, function(order) {
+    plan_of_awkward(model, drawn, order, control, ledger)
+  })
+  report <- exact_pilot(pilot, control)
   if (is.null(report)) {
-    need_rows(why)
+    need_rows(why, ledger)
   }
   n_awkward <- length(drawn$found$surrogate$of$y)
-  plan <- plan_of_awkward(model, drawn, parts$run, control, ledger)
-  verdict <- judge_surrogate(plan, report, n_awkward, control)
-  verdict$plan %||% need_rows(verdict$why_not)
+  plan <- plan_of_awkward(model, drawn, pilot$rest(), control, ledger)
+  verdict <-
+    judge_surrogate(plan, report, n_awkward, control, settled_share)
+  verdict$plan %||% need_rows(verdict$why_not, ledger)
 }
 
 # What passes found, with `surrogate`: list(of, cut, theta, chol, moves, init),
@@ -31,16 +35,18 @@ find_awkward <- function(model, control, ledger, why) {
   found <- model$remote$found
   cut <- cut_of_pilot(model, found, control)
   if (is.null(cut)) {
-    need_rows(why)
+    need_rows(why, ledger)
   }
   draw <- awkward_draw(model, control, phi_bar = 1 / cut)
   taken <- take_rows_ahead(model$remote$rows, found, draw, control)
   spend(ledger, "reference", 1)
   check_same_facts(found, taken, model$remote$rows)
+  ledger$theta <- newton_from(found, taken$sums, model)$theta
   s <- list(theta = found$theta, chol = found$chol)
   s[c("of", "cut")] <- keep_awkward(taken, cut, model)
   wide <- wide_columns(s)
   own <- model_of_some(model$remote, s$of)
+  own$n_data <- model$n_data # passes are of all rows
   found$surrogate <- s
   found$surrogate$moves <- surrogate_moves(chol2inv(t(found$chol)), wide)
   n_steps <- setting("recipe")$awkward_pilot
@@ -50,7 +56,7 @@ find_awkward <- function(model, control, ledger, why) {
     } else {
       spend(ledger, "reference", 1)
       model$remote$count$pass <- model$remote$count$pass + 1
-      pass <- model$remote$count$pass + found$passes
+      pass <- model$remote$count$pass + found$passes + 1
       sums_at(model$remote$rows, found$theta, control, pass)
     }
     of <- surrogate_of(found, sums)
@@ -71,11 +77,11 @@ find_awkward <- function(model, control, ledger, why) {
 }
 
 # As chunk_draw() takes it.
-awkward_draw <- function(model, control, phi_bar, rate = 0) {
+awkward_draw <- function(model, control, phi_bar, rate = 0, radius = NULL) {
   count <- model$remote$count
   count$pass <- count$pass + 1
   list(
-    radius = remote_radius(model$n_dim),
+    radius = radius %||% remote_radius(n_seen(model)),
     phi_bar = phi_bar,
     rate = rate,
     scale = 1,
@@ -88,18 +94,23 @@ awkward_draw <- function(model, control, phi_bar, rate = 0) {
 # The bound from which on rows are awkward, as far as the pilot tells: as many
 # as pay, of those that awkward_rows() would take. NULL: there are none, or too
 # many that are alike. It lies between the bounds of two rows of the pilot, far
-# from both where it can.
-cut_of_pilot <- function(model, found, control) {
+# from both where it can. phi: rows that it makes certain to be looked at are
+# awkward, too; 0: those alone that no others tell of.
+cut_of_pilot <- function(
+  model,
+  found,
+  control,
+  phi = 2 * (model$n_dim + 1)^1.5
+) {
   seen <- bounds_of_pilot(model, found, control, Inf)
   stands <- found$stands[seen$rows]
   psi <- seen$psi / stands
-  phi <- 2 * (model$n_dim + 1)^1.5
   is_awkward <- !is.finite(psi) | phi * psi > 1 |
     seen$norm >= setting("recipe")$awkward_sd
   order <- order(psi, decreasing = TRUE)
   n_row <- cumsum(stands[order])
   last <- max(0, which(is_awkward[order]))
-  last <- min(last, sum(n_row <= most_awkward_of(model$n_dim)))
+  last <- min(last, sum(n_row <= most_awkward_of(n_seen(model))))
   if (last == 0) {
     return(NULL)
   }
@@ -116,7 +127,7 @@ below_all <- function(least, others) {
 # list(of, cut) of rows that a pass handed back; where they are many more than
 # the pilot told, those with the largest bounds.
 keep_awkward <- function(taken, cut, model) {
-  most <- min(setting("awkward_rows"), 2 * most_awkward_of(model$n_dim))
+  most <- min(setting("awkward_rows"), 2 * most_awkward_of(n_seen(model)))
   psi <- ifelse(is.finite(taken$psi), taken$psi, Inf)
   if (length(psi) > most) {
     sorted <- sort(psi, decreasing = TRUE)
@@ -179,35 +190,46 @@ mode_of_sums <- function(own, model, found, sums) {
   )
 }
 
-# What a pass draws of the rows that are not awkward: see draw_rows().
+# What a pass draws of the rows that are not awkward: see draw_rows(). found:
+# `radius` and `phi`, where they are not those of a normal law.
 draw_awkward <- function(model, control, ledger, n_step, found) {
   s <- found$surrogate
-  phi <- 2 * (model$n_dim + 1)^1.5
+  phi <- found$phi_bar %||% (2 * (n_seen(model) + 1)^1.5)
   n_step <- enough_steps(found$psi, phi, n_step, control)
-  n_step <- min(n_step, most_steps(model, found$psi, phi))
-  draw <- awkward_draw(model, control, phi, drawn_share * n_step * phi)
+  n_step <- min(n_step, most_steps(model, found, phi))
+  rate <- drawn_share * n_step * phi
+  draw <- awkward_draw(model, control, phi, rate, found$radius)
   taken <- take_rows_ahead(model$remote$rows, found, draw, control)
   spend(ledger, "reference", 1)
   check_same_facts(found, taken, model$remote$rows)
   n_step <- n_step * taken$rate / draw$rate
   draw$rate <- taken$rate
+  if (length(s$of$y) > 0) {
+    taken <- without_awkward(taken, model, found, draw)
+  }
+  found[c("psi", "times")] <- list(taken$total, times_drawn(taken))
+  c(taken, list(draw = draw, n_step = n_step, found = found))
+}
+
+# psi of the awkward ones is part of the sum, and they may be drawn.
+without_awkward <- function(taken, model, found, draw) {
+  s <- found$surrogate
   draw_none <- replace(draw, "rate", 0)
-  # psi of the awkward ones is part of the sum, and they may be drawn
-  own <- model_of_some(model$remote, s$of)
-  own <- chunk_draw(own$pointer, found$theta, found$chol, 1, draw_none)
+  own <- rows_pointer(model_of_some(model$remote, s$of))
+  own <- chunk_draw(own, found$theta, found$chol, 1, draw_none)
   taken$total <- max(taken$total - own$total, 1e-12 * taken$total)
   if (length(taken$y) > 0) {
     then <- draw_none
     then$phi_bar <- 1 / s$cut
-    of <- model_of_some(model$remote, rows_taken(taken, TRUE))
+    then$radius <- remote_radius(n_seen(model))
+    of <- rows_pointer(model_of_some(model$remote, rows_taken(taken, TRUE)))
     is_awkward <- seq_along(taken$y) %in%
-      chunk_draw(of$pointer, s$theta, s$chol, 1, then)$rows
+      chunk_draw(of, s$theta, s$chol, 1, then)$rows
     taken[c("x", "y", "weights", "offset")] <- rows_taken(taken, !is_awkward)
     taken$count <- taken$count[!is_awkward]
     taken$psi <- taken$psi[!is_awkward]
   }
-  found$psi <- taken$total
-  c(taken, list(draw = draw, n_step = n_step, found = found))
+  taken
 }
 
 # order: rows of `drawn`, as the chains use them.
@@ -215,16 +237,7 @@ plan_of_awkward <- function(model, drawn, order, control, ledger) {
   found <- drawn$found
   s <- found$surrogate
   n <- length(s$of$y)
-  both <- function(name) c(s$of[[name]], drawn[[name]])
-  own <- model_of_some(model$remote, list(
-    x = rbind(s$of$x, drawn$x),
-    y = both("y"),
-    weights = both("weights"),
-    offset = both("offset")
-  ))
-  own$n_data <- model$n_data
-  own$fingerprint <- model$fingerprint
-  own$remote <- model$remote
+  own <- model_of_both(model, s$of, drawn)
   of <- surrogate_of(found, drawn$sums, list(
     total = drawn$total,
     always = n + which(drawn$count == 0),
@@ -234,13 +247,29 @@ plan_of_awkward <- function(model, drawn, order, control, ledger) {
   mode <- mode_of_sums(own, model, found, drawn$sums)
   plan <- surrogate_plan(own, mode, of, ledger)
   plan$refill <- function(number, left) {
-    more <- draw_awkward(model, control, ledger, left, found)
+    n_step <- refill_steps(number, left)
+    more <- draw_awkward(model, control, ledger, n_step, found)
     parts <- split_rows(more, 0, control)
     next_plan <- plan_of_awkward(model, more, parts$run, control, ledger)
     next_plan[c("model", "gradient")]
   }
   plan$keeps <- list(found = found)
   plan
+}
+
+# Of awkward rows and those that were drawn.
+model_of_both <- function(model, awkward, drawn) {
+  both <- function(name) c(awkward[[name]], drawn[[name]])
+  own <- model_of_some(model$remote, list(
+    x = rbind(awkward$x, drawn$x),
+    y = both("y"),
+    weights = both("weights"),
+    offset = both("offset")
+  ))
+  own$n_data <- model$n_data
+  own$fingerprint <- model$fingerprint
+  own$remote <- model$remote
+  own
 }
 
 # A run goes on with the awkward rows that it had.

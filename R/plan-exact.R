@@ -40,15 +40,23 @@ try_exact <- function(
 
 # What a pilot's report says of exact steps: list(why_not), or list(share,
 # steps, seconds, rows, acceptance). tail(): tail_shape(). n_data: of all rows.
-judge_exact <- function(model, report, control, tail, n_data = model$n_data) {
+# share: of the acceptance that is asked of them, as much is enough.
+judge_exact <- function(
+  model,
+  report,
+  control,
+  tail,
+  n_data = model$n_data,
+  share = 1
+) {
   s <- setting("recipe")
   acceptance <- report$n_accept / report$n_propose
   rows <- (report$n_row - report$n_full * model$n_data) / report$n_propose
-  if (acceptance < s$exact_acceptance) {
+  if (acceptance < share * s$exact_acceptance) {
     why_not <- "exact steps would be accepted with probability"
     return(list(why_not = paste(why_not, short(acceptance))))
   }
-  if (rows > s$full_share * n_data) {
+  if (share * rows > s$full_share * n_data) {
     why_not <- "an exact step would look at"
     return(list(why_not = paste(why_not, count_noun(round(rows), "row"))))
   }

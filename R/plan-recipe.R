@@ -6,6 +6,9 @@ plan_recipe <- function(model, sampler, control, in_place) {
   if (isTRUE(model$prior_only)) {
     return(plan_prior(model, control))
   }
+  if (has_hyper(model) && is_remote(model)) {
+    return(plan_scales_ahead(model, control))
+  }
   if (has_hyper(model)) {
     return(plan_hyper(model, control))
   }

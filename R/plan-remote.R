@@ -2,42 +2,53 @@
 # steps from rows that a pass drew ahead, or sums over all rows where the
 # response is Gaussian. No row is kept but those drawn.
 
-# The plan. plan_of_look() has said that exact steps pay. Where all rows tell
-# otherwise, or of tails that the pilot's do not have, rows must be where any
-# can be had: a condition of class tall_needs_rows says why, and does not
-# return.
+# The plan. plan_of_look() has said that exact steps pay, and they are made also
+# where all rows tell that they pay less. Where these tell of another posterior
+# than the pilot, or of tails that its own do not have, rows must be where any
+# can be had: a condition of class tall_needs_rows says why, has the mode that
+# passes found, and does not return.
 plan_remote <- function(model, control) {
   ledger <- new_ledger()
-  spend(ledger, "recipe", 1) # the look
-  spend(ledger, "mode", passes_of_mode(model))
   found <- model$remote$found
+  # the look, and where a database counted kinds of rows in vain
+  spend(ledger, "recipe", 1 + (model$remote$rows$tried %||% 0))
+  spend(ledger, "mode", passes_of_mode(model))
+  ledger$theta <- found$theta
   if (!is.null(found$why_not)) {
     far <- if (is_tied(model$remote$rows)) plan_tied else plan_awkward
     return(far(model, control, ledger, found$why_not))
   }
   drawn <- draw_rows(model, control, ledger)
   if (is.null(drawn)) {
-    need_rows("passes over them come to no point to expand about")
+    need_rows("passes over them come to no point to expand about", ledger)
   }
+  ledger$theta <- drawn$mean
   share <- setting("recipe")$exact_pilot / drawn$n_step
   parts <- split_rows(drawn, share, control)
-  plan <- plan_of_drawn(model, drawn, parts$pilot, control, ledger)
-  report <- exact_pilot(plan, control)
-  if (is.null(report)) {
-    need_rows("an exact step has no normal distribution to propose from")
-  }
-  verdict <- judge_exact(model, report, control, function() {
-    weighed <- model_of_drawn(model, drawn, is_weighed = TRUE)
-    tail_shape(weighed, plan$mode, control, ledger)
+  pilot <- plan_of_drawn(model, drawn, parts$pilot, control, ledger)
+  pilot <- pilot_of_drawn(pilot, parts, function(order) {
+    plan_of_drawn(model, drawn, order, control, ledger)
   })
+  report <- exact_pilot(pilot, control)
+  if (is.null(report)) {
+    need_rows(
+      "an exact step has no normal distribution to propose from",
+      ledger
+    )
+  }
+  tail <- function() {
+    weighed <- model_of_drawn(model, drawn, is_weighed = TRUE)
+    tail_shape(weighed, pilot$mode, control, ledger)
+  }
+  verdict <- judge_exact(model, report, control, tail, share = settled_share)
   if (!is.null(verdict$why_not)) {
     if (is_tied(model$remote$rows)) {
       return(plan_tied(model, control, ledger, verdict$why_not))
     }
-    need_rows(verdict$why_not)
+    need_rows(verdict$why_not, ledger)
   }
   # of more rows than were drawn another pass draws the rest
-  plan <- plan_of_drawn(model, drawn, parts$run, control, ledger)
+  plan <- plan_of_drawn(model, drawn, pilot$rest(), control, ledger)
   plan <- settle_exact(plan, verdict)
   rows <- model$remote$rows
   if (is_tied(rows)) {
@@ -91,7 +102,7 @@ plan_of_drawn <- function(model, drawn, order, control, ledger) {
       numeric(model$n_dim),
       drawn$curvature
     ),
-    new_search("passes", found$passes, iterations = found$passes)
+    new_search("passes", ledger$passes[["mode"]], iterations = found$passes)
   )
   plan <- new_plan(
     own,
@@ -100,7 +111,8 @@ plan_of_drawn <- function(model, drawn, order, control, ledger) {
     ledger = ledger
   )
   plan$refill <- function(number, left) {
-    more <- draw_rows(model, control, ledger, left, drawn$found)
+    n_step <- refill_steps(number, left)
+    more <- draw_rows(model, control, ledger, n_step, drawn$found)
     if (is.null(more)) {
       return(NULL)
     }
@@ -136,7 +148,10 @@ model_of_drawn <- function(model, drawn, is_weighed = FALSE) {
 # ---- rows drawn ahead --------------------------------------------------------
 
 # What a pass draws: list(at, chol, sums, law, rows, ...). `rate` is that of
-# each row's count over its bound; n_step that of all chains.
+# each row's count over its bound; n_step that of all chains. Where the mean of
+# the posterior turns out to be too far from where rows are expanded the pass
+# was one of the search for it, and where it is not known well enough to draw
+# rows there, passes take the sums alone. NULL: they come to no such point.
 draw_rows <- function(
   model,
   control,
@@ -149,11 +164,16 @@ draw_rows <- function(
 ) {
   remote <- model$remote
   d <- model$n_dim
-  for (attempt in 1:4) {
+  near <- sqrt(d) / 2
+  for (attempt in 1:6) {
+    if (found$distance > near) {
+      found <- nearer(found, model, control, ledger)
+      next
+    }
     remote$count$pass <- remote$count$pass + 1
     phi <- 2 * (d + 1 + found$distance^2)^1.5
     n_step <- enough_steps(found$psi, phi, n_step, control)
-    n_step <- min(n_step, most_steps(model, found$psi, phi))
+    n_step <- min(n_step, most_steps(model, found, phi))
     draw <- list(
       radius = remote_radius(d),
       phi_bar = phi,
@@ -164,17 +184,17 @@ draw_rows <- function(
       first = 0
     )
     taken <- take_rows_ahead(remote$rows, found, draw, control)
-    spend(ledger, "reference", pass_share(model))
     check_same_facts(found, taken, remote$rows)
     n_step <- n_step * taken$rate / draw$rate
     draw$rate <- taken$rate
-    found$psi <- taken$total
-    here <- posterior_at(model, found$theta, taken$sums)
-    chol <- lower_chol(here$hessian, model)
-    mean <- found$theta +
-      drop(backsolve(t(chol), forwardsolve(chol, here$gradient)))
+    found[c("psi", "times")] <- list(taken$total, times_drawn(taken))
+    to <- newton_from(found, taken$sums, model)
+    here <- to$here
+    mean <- to$theta
     away <- sqrt(sum(crossprod(found$chol, mean - found$theta)^2))
-    if (away <= sqrt(d) / 2) {
+    is_near <- away <= near
+    spend(ledger, if (is_near) "reference" else "mode", pass_share(model))
+    if (is_near) {
       return(c(taken, list(
         at = found$theta,
         chol = found$chol,
@@ -187,9 +207,22 @@ draw_rows <- function(
         n_step = n_step
       )))
     }
-    found$theta <- mean
-    found$chol <- chol
-    found$distance <- min(1, away / 4)
+    found <- moved_on(found, to, away)
+    ledger$theta <- mean
   }
   NULL
+}
+
+# `found` after a pass for the sums alone.
+nearer <- function(found, model, control, ledger) {
+  count <- model$remote$count
+  count$pass <- count$pass + 1
+  pass <- count$pass + found$passes + 1
+  sums <- sums_at(model$remote$rows, found$theta, control, pass)
+  spend(ledger, "mode", pass_share(model))
+  check_same_facts(found, sums, model$remote$rows)
+  to <- newton_from(found, sums, model)
+  away <- sqrt(sum(crossprod(to$chol, to$theta - found$theta)^2))
+  ledger$theta <- to$theta
+  moved_on(found, to, away)
 }

@@ -20,6 +20,8 @@ remote_plan.default <- function(fit, n_step) {
     plan_prior(model, control)
   } else if (isTRUE(model$remote$found$is_whole)) {
     resume_tied(model, fit)
+  } else if (has_hyper(model)) {
+    resume_scales(model, control, n_step)
   } else if (!is.null(model$remote$found$surrogate)) {
     resume_awkward(model, control, n_step)
   } else if (is.null(model$remote$products)) {

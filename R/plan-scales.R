@@ -7,9 +7,6 @@
 try_scales <- function(model, mode, control, ledger) {
   s <- setting("recipe")
   n_coef <- model$n_dim - n_hyper(model)
-  if (is_remote(model)) {
-    return(list(why_not = "its rows are not in memory"))
-  }
   if (!model_info(model)$has_remainders) {
     return(list(why_not = no_remainders(model)))
   }
@@ -106,10 +103,14 @@ scales_pilots <- function(n_coef) {
 }
 
 ball_of_scales <- function(model, at, draws, control, ledger) {
-  n_coef <- model$n_dim - n_hyper(model)
-  own <- seq_len(n_coef)
   hessian <- likelihood_hessian(model, at, control$cores)
   spend(ledger, "recipe", 1)
+  ball_of(model, at, draws, hessian)
+}
+
+# hessian: minus that of all but the priors that have hyperparameters.
+ball_of <- function(model, at, draws, hessian) {
+  own <- seq_len(n_seen(model))
   precision <- precision_at(model$mixture, draws[-own, , drop = FALSE])
   wide <- apply(precision, 1, stats::quantile, 0.01, names = FALSE)
   covered <- model$mixture$at
@@ -154,13 +155,14 @@ scales_draws <- function(model, mode, found, n_step, control, ledger) {
   run_on_surrogate(plan, n_step, control)$unconstrained
 }
 
-judge_scales <- function(plan, report, control) {
+# share: of the acceptance that is asked of such steps, as much is enough.
+judge_scales <- function(plan, report, control, share = 1) {
   s <- setting("recipe")
   model <- plan$model
   n_coef <- model$n_dim - n_hyper(model)
   acceptance <- report$n_accept / report$n_propose
   rows <- (report$n_row - report$n_full * model$n_data) / report$n_propose
-  if (acceptance < s$scales_acceptance) {
+  if (acceptance < share * s$scales_acceptance) {
     why_not <- "exact steps from a few would be accepted with probability"
     return(list(why_not = paste(why_not, short(acceptance))))
   }

@@ -277,7 +277,8 @@ run_on_surrogate <- function(plan, n_step, control) {
   lapply(compact(buffers), function(draws) t(matrix(draws, n_step)))
 }
 
-judge_surrogate <- function(plan, report, n_awkward, control) {
+# share: of what is asked of such steps, as much is enough.
+judge_surrogate <- function(plan, report, n_awkward, control, share = 1) {
   s <- setting("recipe")
   model <- plan$model
   n_data <- model$n_data
@@ -286,11 +287,11 @@ judge_surrogate <- function(plan, report, n_awkward, control) {
   own <- report$n_always
   rows <- (report$n_row - own - report$n_full * n_data) / report$n_propose
   own <- own / report$n_propose
-  if (acceptance < s$awkward_acceptance) {
+  if (acceptance < share * s$awkward_acceptance) {
     why_not <- "exact steps would be accepted with probability"
     return(list(why_not = paste(why_not, short(acceptance))))
   }
-  if (rows > s$full_share * n_data) {
+  if (share * rows > s$full_share * n_data) {
     why_not <- "an exact step would look at"
     return(list(why_not = paste(why_not, count_noun(round(rows), "row"))))
   }

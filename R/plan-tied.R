@@ -10,12 +10,13 @@ plan_tied <- function(model, control, ledger, why) {
   n_differ <- own$n_data
   mode <- tryCatch(
     search_mode(own, cores = control$cores, refresh = 0),
-    tall_error_mode = function(cnd) need_rows(why),
-    tall_error_singular = function(cnd) need_rows(why)
+    tall_error_mode = function(cnd) need_rows(why, ledger),
+    tall_error_singular = function(cnd) need_rows(why, ledger)
   )
+  ledger$theta <- as.double(mode$estimate)
   tried <- try_surrogate(own, mode, control, new_ledger(), is_tied = TRUE)
   if (is.null(tried$plan)) {
-    need_rows(why)
+    need_rows(why, ledger)
   }
   spend(ledger, "recipe", pass_share(model))
   plan <- tried$plan

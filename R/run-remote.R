@@ -20,8 +20,9 @@ keep_remote <- function(fit, model, keeps) {
 
 light_found <- function(found) {
   found[intersect(
-    c("theta", "chol", "distance", "psi", "passes", "facts", "n_missing",
-      "is_whole", "surrogate"),
+    c("theta", "chol", "distance", "psi", "times", "passes", "facts",
+      "n_missing", "is_whole", "surrogate",
+      "phi", "phi_bar", "radius", "moves", "init"),
     names(found)
   )]
 }

@@ -50,6 +50,19 @@ stream_of <- function(data, sizes) {
   })
 }
 
+# How often a stream of these rows was opened: by how it began, and after.
+counted_stream <- function(data) {
+  count <- new.env()
+  count$n <- 0
+  own <- stream_of(data, c(700, 13))
+  open <- own$open
+  source <- tall_stream(function() {
+    count$n <- count$n + 1
+    open()
+  })
+  list(source = source, n = function() count$n)
+}
+
 remote_fit <- function(formula, data, family = stats::binomial(), ...) {
   call <- match.call()
   call[[1]] <- quote(tall_glm)

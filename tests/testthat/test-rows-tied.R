@@ -24,19 +24,6 @@ local_ties <- function(env = parent.frame()) {
   local_passes(1000, 512, env)
 }
 
-# How often a stream of these rows was opened: by how it began, and after.
-counted_stream <- function(data) {
-  count <- new.env()
-  count$n <- 0
-  own <- stream_of(data, c(700, 13))
-  open <- own$open
-  source <- tall_stream(function() {
-    count$n <- count$n + 1
-    open()
-  })
-  list(source = source, n = function() count$n)
-}
-
 test_that("alike rows are found, in the order in which they are met", {
   withr::local_seed(1)
   x <- matrix(sample(c(-1, 0, 0.5), 3000, TRUE), 1000)
@@ -304,6 +291,66 @@ test_that("a database counts its kinds of rows once", {
     more <- sg_resume(theirs, 100, refresh = 0)
     expect_identical(posterior::niterations(more$draws), 1100L)
   }
+})
+
+test_that("a database is not asked for kinds of rows without end", {
+  con <- local_sqlite()
+  local_ties()
+  data <- as_sqlite(alike_data())
+  data <- data[order(data$hour, data$z), ]
+  data$half <- data$z / 2
+  table_of(con, data)
+  asked <- new.env()
+  table <- dplyr::tbl(
+    watched(
+      con,
+      function(sql) {
+        asked$all <- asked$all + grepl("GROUP BY .v1.*LIMIT 301$", sql)
+        asked$some <- asked$some + grepl("LIMIT 600", sql)
+        sql
+      },
+      function(rows) {
+        # but for the look's pilot and the rows that are drawn
+        if (ncol(rows) == 3) asked$most <- max(asked$most, nrow(rows))
+        rows
+      }
+    ),
+    "rows"
+  )
+  of <- function(formula) {
+    asked$some <- asked$all <- asked$most <- 0
+    remote_fit(formula, table)
+  }
+  plain <- of(y ~ half)
+  expect_identical(c(asked$some, asked$all), c(0, 0))
+  # a pilot that tells of few, of rows that all differ
+  local_fault("tie_pilot", function(of, stands, look) {
+    tie_part(of, nrow(of$x), stands)
+  })
+  local_fault("most_ties", function() 300)
+  fit <- of(y ~ half)
+  expect_identical(c(asked$some, asked$all), c(1, 0))
+  expect_false(grepl("alike", fit$plan))
+  expect_same_posterior(fit, plain)
+  expect_equal(fit$preparation[["recipe"]], plain$preparation[["recipe"]],
+    tolerance = 0.1)
+  # the first rows of the table are alike, the others are not
+  data$half <- ifelse(seq_len(nrow(data)) <= 1000, 0, data$half)
+  table_of(con, data)
+  fit <- of(y ~ half)
+  expect_identical(c(asked$some, asked$all), c(1, 1))
+  expect_identical(asked$most, 301)
+  expect_false(grepl("alike", fit$plan))
+  # which is a pass that is told
+  expect_gt(
+    fit$preparation[["recipe"]],
+    plain$preparation[["recipe"]] + 0.9
+  )
+  # as many as there may be
+  data$half <- data$hour / 2
+  table_of(con, data)
+  expect_match(of(y ~ half)$plan, "alike")
+  expect_identical(c(asked$some, asked$all), c(1, 1))
 })
 
 test_that("kinds are not counted where they may be many", {
