@@ -11,6 +11,7 @@
 
 #include "base/chol.h"
 #include "base/memory.h"
+#include "base/products.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -196,13 +197,30 @@ static enum tb_status factors_set_free(struct tb_factors* p,
   if (n_free == 0 || n_free > n_dim || p_free->n_value != n_free * n_dim) {
     return TB_STATUS_argument;
   }
-  p_own->v_free = malloc(p_free->n_value * sizeof(double));
+  p_own->v_free = malloc((2 * p_free->n_value + n_free) * sizeof(double));
   if (p_own->v_free == NULL) {
     return TB_STATUS_memory;
   }
   p_own->n_free = n_free;
+  p_own->v_free_pull = p_own->v_free + p_free->n_value;
+  p_own->v_free_slope = p_own->v_free_pull + p_free->n_value;
   memcpy(p_own->v_free, p_free->v_value, p_free->n_value * sizeof(double));
-  return factors_norm_free(p, n_free, p_own->v_free);
+  const enum tb_status status = factors_norm_free(p, n_free, p_own->v_free);
+  for (size_t k = 0; k < n_free && status == TB_STATUS_ok; ++k) {
+    tb_columns_dot(p->p_cv2->v_bend, /* symmetric */
+                   n_dim,
+                   n_dim,
+                   p_own->v_free + k * n_dim,
+                   p_own->v_free_pull + k * n_dim);
+  }
+  if (status == TB_STATUS_ok) {
+    tb_columns_dot(p_own->v_free,
+                   n_dim,
+                   n_free,
+                   p_own->v_slope,
+                   p_own->v_free_slope);
+  }
+  return status;
 }
 
 /* "awkward" (rows that are as they are, from 0 and in order), "metric" (L of

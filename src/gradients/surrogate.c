@@ -33,6 +33,7 @@
 #include "gradients/surrogate.h"
 
 #include "base/norm.h"
+#include "base/products.h"
 #include "gradients/cv2-inside.h"
 #include "gradients/factors-scratch.h"
 
@@ -268,20 +269,18 @@ enum tb_status tb_surrogate_beyond_line(struct tb_chain* p_chain,
   return beyond_of(p_chain, p, &some, v_theta, p_log);
 }
 
-void tb_surrogate_law_gradient(const struct tb_chain* p_chain,
-                               const struct tb_surrogate* p,
-                               const double* v_theta,
-                               double* v_gradient) {
-  const struct tb_cv2* p_cv2 = tb_cv2_of(p_chain);
+void tb_surrogate_pull_law(const struct tb_surrogate* p,
+                           const double* v_theta,
+                           double* v_delta,
+                           double* v_pulled) {
   const size_t n_dim = p->law.frame.n_dim;
   const double* v_center = p->law.frame.v_center;
   for (size_t j = 0; j < n_dim; ++j) {
-    const double* v_row = p_cv2->v_bend + j * n_dim; /* symmetric */
-    double sum = p->v_slope[j];
-    for (size_t i = 0; i < n_dim; ++i) {
-      sum -= v_row[i] * (v_theta[i] - v_center[i]);
-    }
-    v_gradient[j] = sum;
+    v_delta[j] = v_theta[j] - v_center[j];
+  }
+  tb_columns_dot(p->v_free_pull, n_dim, p->n_free, v_delta, v_pulled);
+  for (size_t k = 0; k < p->n_free; ++k) {
+    v_pulled[k] = p->v_free_slope[k] - v_pulled[k];
   }
 }
 
@@ -321,12 +320,7 @@ void tb_surrogate_move(const struct tb_surrogate* p,
     tb_frame_map(tb_surrogate_frame(p), v_w, v_to);
   } else {
     memset(v_to, 0, n_dim * sizeof(double));
-    for (size_t k = 0; k < p->n_free; ++k) {
-      const double* v_column = p->v_free + k * n_dim;
-      for (size_t j = 0; j < n_dim; ++j) {
-        v_to[j] += v_column[j] * v_w[k];
-      }
-    }
+    tb_columns_add(p->v_free, n_dim, p->n_free, v_w, v_to);
   }
   for (size_t j = 0; j < n_dim; ++j) {
     v_to[j] += v_from[j];
@@ -340,15 +334,8 @@ void tb_surrogate_pull(const struct tb_surrogate* p,
   const size_t n_dim = p->law.frame.n_dim;
   if (p->n_free == 0) {
     tb_frame_pull_gradient(tb_surrogate_frame(p), v_gradient, v_pulled);
-    return;
-  }
-  for (size_t k = 0; k < p->n_free; ++k) {
-    const double* v_column = p->v_free + k * n_dim;
-    double sum = 0;
-    for (size_t j = 0; j < n_dim; ++j) {
-      sum += v_column[j] * v_gradient[j];
-    }
-    v_pulled[k] = sum;
+  } else {
+    tb_columns_dot(p->v_free, n_dim, p->n_free, v_gradient, v_pulled);
   }
 }
 
@@ -373,14 +360,17 @@ static enum tb_status add_quadratic(struct tb_chain* p_chain,
       return status;
     }
   }
+  /* A and P are symmetric */
+  tb_columns_dot(p_cv2->v_bend, n_dim, n_dim, p_view->v_delta, p_view->v_bent);
   for (size_t j = 0; j < n_dim; ++j) {
-    const double* v_A = p_cv2->v_bend + j * n_dim;
-    const double* v_P = p_cv2->v_P + j * n_dim;
-    double sum = v_gradient[j] * p_cv2->scale + p_cv2->v_sum[j];
-    for (size_t i = 0; i < n_dim; ++i) {
-      sum -= (v_A[i] - (is_bent ? v_P[i] : 0)) * p_view->v_delta[i];
+    v_gradient[j] =
+        v_gradient[j] * p_cv2->scale + p_cv2->v_sum[j] - p_view->v_bent[j];
+  }
+  if (is_bent) {
+    tb_columns_add(p_cv2->v_P, n_dim, n_dim, p_view->v_delta, v_gradient);
+    for (size_t j = 0; j < n_dim; ++j) {
+      v_gradient[j] += v_prior[j] - p_cv2->v_prior[j];
     }
-    v_gradient[j] = sum + (is_bent ? v_prior[j] - p_cv2->v_prior[j] : 0);
   }
   if (tb_surrogate_has_scales(p)) {
     struct tb_mixture_given given = given_of(p_chain, p);

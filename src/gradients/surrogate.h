@@ -65,6 +65,8 @@ struct tb_surrogate {
                              those of the law */
   size_t n_free;          /* of the moves below; 0: all of the metric's */
   double* v_free;         /* n_dim x n_free: D, D^T A D = I */
+  double* v_free_pull;    /* n_dim x n_free: A D */
+  double* v_free_slope;   /* n_free: D^T times that of the law */
   struct tb_lines lines;
   size_t n_awkward;
   size_t* v_awkward; /* S, in order */
@@ -96,12 +98,12 @@ void tb_surrogate_pull(const struct tb_surrogate* p_surrogate,
                        const double* v_gradient,
                        double* v_pulled);
 
-/* v_gradient := that of the log of the law N(m, Sigma) alone, without priors
- * that have hyperparameters */
-void tb_surrogate_law_gradient(const struct tb_chain* p_chain,
-                               const struct tb_surrogate* p_surrogate,
-                               const double* v_theta,
-                               double* v_gradient);
+/* v_pulled := D^T g of the log of the law N(m, Sigma) alone, without priors that
+ * have hyperparameters; n_free > 0. v_delta: n_dim of scratch */
+void tb_surrogate_pull_law(const struct tb_surrogate* p_surrogate,
+                           const double* v_theta,
+                           double* v_delta,
+                           double* v_pulled);
 
 /* d log of the law along line k at theta, and minus its second */
 void tb_surrogate_slope(struct tb_chain* p_chain,

@@ -36,8 +36,8 @@ static enum tb_status block_draw(struct tb_chain* p_chain,
   const double stay = v_option[0], rest = sqrt(1 - stay * stay);
   struct tb_rng* p_rng = &p_chain->v_rng[TB_STREAM_noise];
   double* v_w = v_scratch;
-  double* v_gradient = v_w + n_dim;
-  double* v_pulled = v_gradient + n_dim;
+  double* v_more = v_w + n_dim;
+  double* v_pulled = v_more + n_dim;
   tb_rng_fill_norm(p_rng, v_w, n_free);
   if (p_surrogate->n_free == 0) {
     tb_surrogate_draw(p_chain,
@@ -45,14 +45,10 @@ static enum tb_status block_draw(struct tb_chain* p_chain,
                       stay,
                       p_from->v_theta,
                       v_w,
-                      v_gradient,
+                      v_more,
                       p_to->v_theta);
   } else {
-    tb_surrogate_law_gradient(p_chain,
-                              p_surrogate,
-                              p_from->v_theta,
-                              v_gradient);
-    tb_surrogate_pull(p_surrogate, v_gradient, v_pulled);
+    tb_surrogate_pull_law(p_surrogate, p_from->v_theta, v_more, v_pulled);
     for (size_t j = 0; j < n_free; ++j) {
       v_w[j] = (1 - stay) * v_pulled[j] + rest * v_w[j];
     }
