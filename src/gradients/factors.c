@@ -98,10 +98,12 @@ static enum tb_status factors_set_lines(struct tb_factors* p,
   if (n_line == 0 || p_lines->n_value != n_line * n_dim) {
     return TB_STATUS_argument;
   }
-  const size_t n_number = n_line * (2 * n_dim + 1);
-  const size_t n_place = n_line + 1 + n_line * n_awkward;
+  const size_t n_number = n_line * (2 * n_dim + 2);
+  const size_t n_most = n_line * n_awkward; /* rows that lines move */
+  const size_t n_byte = (n_number + n_most) * sizeof(double) +
+                        (n_line + 1 + n_most) * sizeof(size_t);
   const size_t n_work = tb_model_work_size(p_model, TB_N_AHEAD);
-  p_out->v_line = malloc(n_number * sizeof(double) + n_place * sizeof(size_t));
+  p_out->v_line = malloc(n_byte);
   double* v_t = malloc(TB_N_AHEAD * sizeof(double));
   void* p_scratch = calloc(1, n_work + 64);
   if (p_out->v_line == NULL || v_t == NULL || p_scratch == NULL) {
@@ -116,7 +118,9 @@ static enum tb_status factors_set_lines(struct tb_factors* p,
   p_out->n_line = n_line;
   p_out->v_pull = p_out->v_line + n_line * n_dim;
   p_out->v_curve = p_out->v_pull + n_line * n_dim;
-  p_out->v_first = (size_t*)(void*)(p_out->v_curve + n_line);
+  p_out->v_slope = p_out->v_curve + n_line;
+  p_out->v_step = p_out->v_slope + n_line;
+  p_out->v_first = (size_t*)(void*)(p_out->v_step + n_most);
   p_out->v_row = p_out->v_first + n_line + 1;
   memcpy(p_out->v_line, p_lines->v_value, n_line * n_dim * sizeof(double));
   p_out->v_first[0] = 0;
@@ -124,12 +128,14 @@ static enum tb_status factors_set_lines(struct tb_factors* p,
     const double* v_line = p_out->v_line + k * n_dim;
     double* v_pull = p_out->v_pull + k * n_dim;
     p_out->v_curve[k] = 0;
+    p_out->v_slope[k] = 0;
     for (size_t j = 0; j < n_dim; ++j) {
       v_pull[j] = 0;
       for (size_t i = 0; i < n_dim; ++i) {
         v_pull[j] += p->p_cv2->v_bend[j * n_dim + i] * v_line[i];
       }
       p_out->v_curve[k] += v_pull[j] * v_line[j];
+      p_out->v_slope[k] += p_own->v_slope[j] * v_line[j];
     }
     size_t n = p_out->v_first[k];
     for (size_t first = 0; first < n_awkward; first += TB_N_AHEAD) {
@@ -137,6 +143,7 @@ static enum tb_status factors_set_lines(struct tb_factors* p,
       p_model->type->expansion->steps(p_model, &work, v_line, &part, v_t);
       for (size_t i = 0; i < part.n_batch; ++i) {
         if (v_t[i] != 0) {
+          p_out->v_step[n] = v_t[i];
           p_out->v_row[n++] = part.v_index[i];
         }
       }
@@ -292,7 +299,8 @@ enum tb_status tb_factors_make(const struct tb_cv2* p_cv2,
   p->phi = tb_params_number(p_params,
                             "phi",
                             2 * pow((double)p_model->n_dim + 1, 1.5));
-  if (!(p->radius > 0) || !isfinite(p->radius) || !(p->phi > 0)) {
+  if (!(p->radius > 0) || !isfinite(p->radius) || !(p->phi > 0) ||
+      n_awkward > TB_AWKWARD_MOST) {
     free(p);
     return TB_STATUS_argument;
   }
