@@ -1,8 +1,9 @@
 # The recipe's exact draws from a few rows: kernel_smh(), where a pilot says
 # that its steps are accepted, look at few rows and do not take too long.
 
-# list(plan, seconds, why_not): the plan of such draws, NULL where there is
-# none; what the run will take, by count; the reason why there is no plan.
+# list(plan, seconds, pace_seconds, why_not): the plan of such draws, NULL where
+# there is none; what the run will take, by count, which is the same everywhere,
+# and by the pilot's pace, which is said; the reason why there is no plan.
 # n_data: of all rows, where the model has some of them.
 try_exact <- function(
   model,
@@ -39,8 +40,8 @@ try_exact <- function(
 }
 
 # What a pilot's report says of exact steps: list(why_not), or list(share,
-# steps, seconds, rows, acceptance). tail(): tail_shape(). n_data: of all rows.
-# share: of the acceptance that is asked of them, as much is enough.
+# steps, seconds, pace_seconds, rows, acceptance). tail(): tail_shape(). n_data:
+# of all rows. share: of the acceptance that is asked of them, as much is enough.
 judge_exact <- function(
   model,
   report,
@@ -74,6 +75,7 @@ judge_exact <- function(
     share = share,
     steps = steps,
     seconds = control$chains * n_step * exact_seconds(model$n_dim, rows),
+    pace_seconds = control$chains * n_step * report$pace,
     rows = rows,
     acceptance = acceptance
   )
@@ -112,8 +114,8 @@ short <- function(x) {
   format(signif(x, 2), digits = 2, scientific = FALSE, big.mark = ",")
 }
 
-# A run of a few hundred steps, the same whatever the run's seed is; NULL where
-# it cannot be made.
+# The report of a run of a few hundred steps, the same whatever the run's seed
+# is, with `pace`, the seconds that a step took; NULL where it cannot be made.
 exact_pilot <- function(plan, control) {
   s <- setting("recipe")
   pilot <- pilot_control(control, s$exact_pilot)
@@ -123,6 +125,7 @@ exact_pilot <- function(plan, control) {
       segment <- run_segment(plan, pilot, new_stretch(0, s$exact_pilot))
       report <- segment$reports[[1]]
       spend(plan$ledger, "recipe", report$n_row / plan$model$n_data)
+      report$pace <- segment$pace
       if (status_name(report$status) == "ok") report
     },
     tall_error_singular = function(cnd) NULL,

@@ -28,13 +28,13 @@ plan_recipe <- function(model, sampler, control, in_place) {
 why_not_exact <- function(tried, by_surrogate) {
   if (is.null(tried$why_not)) {
     return(
-      paste("exact steps would take about", format_seconds(tried$seconds))
+      paste("exact steps would take about", format_seconds(tried$pace_seconds))
     )
   }
   if (!is.null(by_surrogate$plan)) {
     return(paste(
       "exact steps with awkward rows would take about",
-      format_seconds(by_surrogate$seconds)
+      format_seconds(by_surrogate$pace_seconds)
     ))
   }
   # where it says more
@@ -47,7 +47,7 @@ plan_hyper <- function(model, control) {
   spend_mode(ledger, mode)
   tried <- try_scales(model, mode, control, ledger)
   if (!is.null(tried$plan)) {
-    tell_seconds(tried$seconds, control)
+    tell_seconds(tried$pace_seconds, control)
     return(tried$plan)
   }
   plan <- plan_scaled(model, control, mode, ledger)
@@ -68,13 +68,13 @@ plan_rows <- function(model, control, in_place) {
   tried <- try_exact(model, mode, control, ledger)
   if (!is.null(tried$plan) &&
     is_fast_enough(tried, model, mode, control, ledger)) {
-    tell_seconds(tried$seconds, control)
+    tell_seconds(tried$pace_seconds, control)
     return(tried$plan)
   }
   by_surrogate <- try_surrogate(model, mode, control, ledger)
   if (!is.null(by_surrogate$plan) &&
     is_fast_enough(by_surrogate, model, mode, control, ledger)) {
-    tell_seconds(by_surrogate$seconds, control)
+    tell_seconds(by_surrogate$pace_seconds, control)
     return(by_surrogate$plan)
   }
   why <- why_not_exact(tried, by_surrogate)

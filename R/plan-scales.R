@@ -3,7 +3,8 @@
 # known by their expansions (spec section 16). What it cannot sample goes to
 # plan_scaled(), which looks at all rows.
 
-# list(plan, seconds, why_not), as try_exact() has it.
+# list(plan, pace_seconds, why_not), as try_exact() has it: nothing is chosen by
+# its seconds.
 try_scales <- function(model, mode, control, ledger) {
   s <- setting("recipe")
   n_coef <- model$n_dim - n_hyper(model)
@@ -181,13 +182,6 @@ judge_scales <- function(plan, report, control, share = 1) {
     plan = plan,
     rows = rows,
     acceptance = acceptance,
-    seconds = control$chains * n_step * scales_seconds(model, n_coef, rows)
+    pace_seconds = control$chains * n_step * report$pace
   )
-}
-
-# Seconds of a step, by count: factors, draws of scales, rows.
-scales_seconds <- function(model, n_coef, rows, rounds = 3) {
-  factor <- 5e-11 * n_coef^3 + 3e-9 * n_coef^2
-  draws <- 1e-6 * n_hyper(model)
-  rounds * (factor + draws) + draws + exact_seconds(n_coef, rows)
 }

@@ -3,7 +3,8 @@
 # are kept as they are in a surrogate, on which a chain proposes, and the
 # expansions of the others are about its mean (spec section 16).
 
-# list(plan, seconds, why_not), as try_exact() has it, which found why_not.
+# list(plan, seconds, pace_seconds, why_not), as try_exact() has it, which found
+# why_not.
 # is_tied: the rows stand for many, however few they are.
 try_surrogate <- function(model, mode, control, ledger, is_tied = FALSE) {
   s <- setting("recipe")
@@ -304,7 +305,8 @@ judge_surrogate <- function(plan, report, n_awkward, control, share = 1) {
     rows = rows,
     acceptance = acceptance,
     seconds = control$chains * n_step *
-      (exact_seconds(model$n_dim, rows) + own_seconds)
+      (exact_seconds(model$n_dim, rows) + own_seconds),
+    pace_seconds = control$chains * n_step * report$pace
   )
   plan$steps <- steps
   plan$recipe <- list(

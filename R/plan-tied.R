@@ -19,6 +19,7 @@ plan_tied <- function(model, control, ledger, why) {
     need_rows(why, ledger)
   }
   spend(ledger, "recipe", pass_share(model))
+  tell_seconds(tried$pace_seconds, control)
   plan <- tried$plan
   plan$ledger <- ledger
   plan$model <- as_tied_model(own, model)

@@ -54,10 +54,11 @@ with_room <- function(bytes, expr) {
 }
 
 # Advance in slices of 0.15 s, with a progress bar; a slice ends early where a
-# stop is due. list(interrupted, errors, rejected, reason): was it, by the user
-# or by the file job$halt; the errors of a user's functions that stopped chains,
-# named by them; the first that had proposals rejected; why chains wait for rows
-# drawn ahead, see row_supply().
+# stop is due. list(interrupted, errors, rejected, reason, pace): was it, by the
+# user or by the file job$halt; the errors of a user's functions that stopped
+# chains, named by them; the first that had proposals rejected; why chains wait
+# for rows drawn ahead, see row_supply(); seconds of a processor that a step of a
+# chain takes.
 advance_run <- function(run, job, stops, keeper, model) {
   n_step <- 1 # nobody knows yet how long one takes
   outcome <- 0L
@@ -73,6 +74,8 @@ advance_run <- function(run, job, stops, keeper, model) {
     )
   }
   interrupted <- FALSE
+  pace <- NULL
+  stepped <- .Call(ffi_run_progress, run)$done
   supply <- row_supply(run, job)
   errors <- list()
   rejected <- NULL
@@ -82,14 +85,17 @@ advance_run <- function(run, job, stops, keeper, model) {
       is_known <- length(left) == 1 && !is.na(left)
       slice <- if (is_known) min(n_step, left) else n_step
       keeper$look()
-      before <- proc.time()[["elapsed"]]
+      before <- clock()
       # an error of a user's function is caught by the core, which stops its
       # chain; the handler keeps R from printing it
       outcome <- tryCatch(
         .Call(ffi_run_advance, run, slice, as.integer(job$cores)),
         tall_error_callback = identity
       )
-      elapsed <- proc.time()[["elapsed"]] - before
+      took <- clock_since(before)
+      done <- .Call(ffi_run_progress, run)$done
+      pace <- pace_of(took$cpu, done - stepped, pace)
+      stepped <- done
       outcome <- supply$fill(outcome, identical(slice, left))
       found <- sort_errors(names(errors), run, model, job$spec$n_first)
       keeper$catch(names(found$errors))
@@ -101,13 +107,10 @@ advance_run <- function(run, job, stops, keeper, model) {
         due <- due + 1
       }
       if (shows) {
-        cli::cli_progress_update(
-          set = .Call(ffi_run_progress, run)$done,
-          id = bar
-        )
+        cli::cli_progress_update(set = done, id = bar)
       }
       if (slice == n_step) {
-        n_step <- setting("slice_steps")(n_step, elapsed)
+        n_step <- setting("slice_steps")(n_step, took$elapsed)
       }
       if (outcome == 0L && !is.null(job$halt) && file.exists(job$halt)) {
         interrupted <- TRUE
@@ -123,8 +126,18 @@ advance_run <- function(run, job, stops, keeper, model) {
     interrupted = interrupted || outcome == 2L,
     errors = errors,
     rejected = rejected,
-    reason = supply$reason()
+    reason = supply$reason(),
+    pace = pace$seconds
   )
+}
+
+# list(seconds, steps): of a step, by the largest slice. What chains make once,
+# and what is in the cache after a while, is in the first.
+pace_of <- function(seconds, n_step, before) {
+  if (n_step < (before$steps %||% 0)) {
+    return(before)
+  }
+  list(seconds = seconds / n_step, steps = n_step)
 }
 
 # Those of a slice. Each stopped a chain in it, in their order, except those of

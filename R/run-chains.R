@@ -66,6 +66,7 @@ run_chains <- function(job, model) {
     errors = outcome$errors,
     halted = keeper$result(),
     rejected = outcome$rejected,
+    pace = outcome$pace,
     shared = .Call(ffi_run_progress, run)$n_shared,
     monitor = if (!is.null(monitor)) monitor$result(),
     checkpoints = checkpoints$result()

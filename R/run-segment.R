@@ -102,6 +102,7 @@ run_segment <- function(
     "rejected",
     "monitor",
     "seconds",
+    "pace",
     "waiting_rows"
   )
   c(

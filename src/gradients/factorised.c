@@ -48,12 +48,11 @@
 #define SLACK 1e-5
 
 size_t tb_factors_scratch_size(const struct tb_model* p_model) {
-  const size_t n_law =
-      p_model->p_mixtures == NULL
-          ? 0
-          : tb_mixture_given_size(p_model->p_mixtures, p_model->p_rows->n_dim);
+  const size_t n_number = TB_FACTORS_N_ARRAY * p_model->n_dim +
+                          tb_factors_law_size(p_model) +
+                          tb_min(p_model->n_data, TB_AWKWARD_MOST);
   return tb_align(sizeof(struct tb_factors_scratch)) +
-         (TB_FACTORS_N_ARRAY * p_model->n_dim + n_law) * sizeof(double);
+         n_number * sizeof(double);
 }
 
 static struct tb_factors_scratch* scratch_of(const struct tb_chain* p_chain) {

@@ -11,6 +11,7 @@
 
 #include "base/chol.h"
 #include "base/memory.h"
+#include "base/products.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -97,10 +98,12 @@ static enum tb_status factors_set_lines(struct tb_factors* p,
   if (n_line == 0 || p_lines->n_value != n_line * n_dim) {
     return TB_STATUS_argument;
   }
-  const size_t n_number = n_line * (2 * n_dim + 1);
-  const size_t n_place = n_line + 1 + n_line * n_awkward;
+  const size_t n_number = n_line * (2 * n_dim + 2);
+  const size_t n_most = n_line * n_awkward; /* rows that lines move */
+  const size_t n_byte = (n_number + n_most) * sizeof(double) +
+                        (n_line + 1 + n_most) * sizeof(size_t);
   const size_t n_work = tb_model_work_size(p_model, TB_N_AHEAD);
-  p_out->v_line = malloc(n_number * sizeof(double) + n_place * sizeof(size_t));
+  p_out->v_line = malloc(n_byte);
   double* v_t = malloc(TB_N_AHEAD * sizeof(double));
   void* p_scratch = calloc(1, n_work + 64);
   if (p_out->v_line == NULL || v_t == NULL || p_scratch == NULL) {
@@ -115,7 +118,9 @@ static enum tb_status factors_set_lines(struct tb_factors* p,
   p_out->n_line = n_line;
   p_out->v_pull = p_out->v_line + n_line * n_dim;
   p_out->v_curve = p_out->v_pull + n_line * n_dim;
-  p_out->v_first = (size_t*)(void*)(p_out->v_curve + n_line);
+  p_out->v_slope = p_out->v_curve + n_line;
+  p_out->v_step = p_out->v_slope + n_line;
+  p_out->v_first = (size_t*)(void*)(p_out->v_step + n_most);
   p_out->v_row = p_out->v_first + n_line + 1;
   memcpy(p_out->v_line, p_lines->v_value, n_line * n_dim * sizeof(double));
   p_out->v_first[0] = 0;
@@ -123,12 +128,14 @@ static enum tb_status factors_set_lines(struct tb_factors* p,
     const double* v_line = p_out->v_line + k * n_dim;
     double* v_pull = p_out->v_pull + k * n_dim;
     p_out->v_curve[k] = 0;
+    p_out->v_slope[k] = 0;
     for (size_t j = 0; j < n_dim; ++j) {
       v_pull[j] = 0;
       for (size_t i = 0; i < n_dim; ++i) {
         v_pull[j] += p->p_cv2->v_bend[j * n_dim + i] * v_line[i];
       }
       p_out->v_curve[k] += v_pull[j] * v_line[j];
+      p_out->v_slope[k] += p_own->v_slope[j] * v_line[j];
     }
     size_t n = p_out->v_first[k];
     for (size_t first = 0; first < n_awkward; first += TB_N_AHEAD) {
@@ -136,6 +143,7 @@ static enum tb_status factors_set_lines(struct tb_factors* p,
       p_model->type->expansion->steps(p_model, &work, v_line, &part, v_t);
       for (size_t i = 0; i < part.n_batch; ++i) {
         if (v_t[i] != 0) {
+          p_out->v_step[n] = v_t[i];
           p_out->v_row[n++] = part.v_index[i];
         }
       }
@@ -196,13 +204,30 @@ static enum tb_status factors_set_free(struct tb_factors* p,
   if (n_free == 0 || n_free > n_dim || p_free->n_value != n_free * n_dim) {
     return TB_STATUS_argument;
   }
-  p_own->v_free = malloc(p_free->n_value * sizeof(double));
+  p_own->v_free = malloc((2 * p_free->n_value + n_free) * sizeof(double));
   if (p_own->v_free == NULL) {
     return TB_STATUS_memory;
   }
   p_own->n_free = n_free;
+  p_own->v_free_pull = p_own->v_free + p_free->n_value;
+  p_own->v_free_slope = p_own->v_free_pull + p_free->n_value;
   memcpy(p_own->v_free, p_free->v_value, p_free->n_value * sizeof(double));
-  return factors_norm_free(p, n_free, p_own->v_free);
+  const enum tb_status status = factors_norm_free(p, n_free, p_own->v_free);
+  for (size_t k = 0; k < n_free && status == TB_STATUS_ok; ++k) {
+    tb_columns_dot(p->p_cv2->v_bend, /* symmetric */
+                   n_dim,
+                   n_dim,
+                   p_own->v_free + k * n_dim,
+                   p_own->v_free_pull + k * n_dim);
+  }
+  if (status == TB_STATUS_ok) {
+    tb_columns_dot(p_own->v_free,
+                   n_dim,
+                   n_free,
+                   p_own->v_slope,
+                   p_own->v_free_slope);
+  }
+  return status;
 }
 
 /* "awkward" (rows that are as they are, from 0 and in order), "metric" (L of
@@ -274,7 +299,8 @@ enum tb_status tb_factors_make(const struct tb_cv2* p_cv2,
   p->phi = tb_params_number(p_params,
                             "phi",
                             2 * pow((double)p_model->n_dim + 1, 1.5));
-  if (!(p->radius > 0) || !isfinite(p->radius) || !(p->phi > 0)) {
+  if (!(p->radius > 0) || !isfinite(p->radius) || !(p->phi > 0) ||
+      n_awkward > TB_AWKWARD_MOST) {
     free(p);
     return TB_STATUS_argument;
   }

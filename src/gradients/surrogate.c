@@ -33,6 +33,7 @@
 #include "gradients/surrogate.h"
 
 #include "base/norm.h"
+#include "base/products.h"
 #include "gradients/cv2-inside.h"
 #include "gradients/factors-scratch.h"
 
@@ -202,36 +203,70 @@ static void count_rows(struct tb_chain* p_chain, size_t n) {
   p_chain->counts.n_always += (double)n;
 }
 
-/* *p_log := -[e_0 + the sum of e_i over some rows] */
+/* x_i^T delta of rows along a line: v_here + s v_step. */
+struct tb_moved {
+  const double* v_here;
+  const double* v_step;
+  double s;
+};
+
+/* The sum of e_i over rows of S, at delta or, where that is not NULL, moved
+ * along a line. */
+static double sum_of_rows(struct tb_chain* p_chain,
+                          const struct tb_batch* p_rows,
+                          const double* v_delta,
+                          const struct tb_moved* p_moved) {
+  const struct tb_expansion* p_expansion = &tb_cv2_of(p_chain)->expansion;
+  const struct tb_model* p_model = tb_cv2_rows(p_chain);
+  const struct tb_model_expansion* type = p_model->type->expansion;
+  const void* v_record = p_expansion->v_record;
+  double sum = 0;
+  for (size_t first = 0; first < p_rows->n_batch; first += TB_N_AHEAD) {
+    const struct tb_batch part = tb_batch_part(p_rows, first, TB_N_AHEAD);
+    double v_e[TB_N_AHEAD], v_t[TB_N_AHEAD];
+    if (p_moved == NULL) {
+      type->remainders(p_model,
+                       &p_chain->work,
+                       v_record,
+                       NULL,
+                       v_delta,
+                       &part,
+                       NULL,
+                       v_e);
+    } else {
+      for (size_t k = 0; k < part.n_batch; ++k) {
+        v_t[k] = p_moved->v_here[first + k] +
+                 p_moved->s * p_moved->v_step[first + k];
+      }
+      type->remainders_of(p_model, v_record, &part, v_t, v_e);
+    }
+    for (size_t k = 0; k < part.n_batch; ++k) {
+      sum += v_e[k];
+    }
+  }
+  count_rows(p_chain, p_rows->n_batch);
+  return sum;
+}
+
+/* *p_log := -[e_0 + the sum of e_i over some rows] at v_theta; p_moved: where
+ * that is on a line, as the rows see it, v_theta then being for the prior
+ * alone; NULL: it has none. */
 static enum tb_status beyond_of(struct tb_chain* p_chain,
                                 const struct tb_surrogate* p,
                                 const struct tb_batch* p_rows,
                                 const double* v_theta,
+                                const struct tb_moved* p_moved,
                                 double* p_log) {
-  const struct tb_cv2* p_cv2 = tb_cv2_of(p_chain);
-  const struct tb_model* p_model = tb_cv2_rows(p_chain);
+  struct tb_expansion_view view = {0};
+  double left = 0;
   *p_log = -INFINITY;
   if (p->has_prior && is_outside(p_chain, v_theta)) {
     return TB_STATUS_ok;
   }
-  const struct tb_expansion_view view = look(p_chain, v_theta);
-  double beyond = 0, left = 0;
-  for (size_t first = 0; first < p_rows->n_batch; first += TB_N_AHEAD) {
-    const struct tb_batch part = tb_batch_part(p_rows, first, TB_N_AHEAD);
-    double v_e[TB_N_AHEAD];
-    p_model->type->expansion->remainders(p_model,
-                                         &p_chain->work,
-                                         p_cv2->expansion.v_record,
-                                         NULL,
-                                         view.v_delta,
-                                         &part,
-                                         NULL,
-                                         v_e);
-    for (size_t k = 0; k < part.n_batch; ++k) {
-      beyond += v_e[k];
-    }
+  if (v_theta != NULL) {
+    view = look(p_chain, v_theta);
   }
-  count_rows(p_chain, p_rows->n_batch);
+  const double beyond = sum_of_rows(p_chain, p_rows, view.v_delta, p_moved);
   if (p->has_prior) {
     const enum tb_status status =
         tb_cv2_prior_remainder(p_chain, v_theta, view.v_delta, &left);
@@ -239,7 +274,7 @@ static enum tb_status beyond_of(struct tb_chain* p_chain,
       return status;
     }
   }
-  const double sum = p_cv2->scale * beyond + left;
+  const double sum = tb_cv2_of(p_chain)->scale * beyond + left;
   *p_log = isnan(sum) ? -INFINITY : -sum;
   return TB_STATUS_ok;
 }
@@ -252,64 +287,95 @@ enum tb_status tb_surrogate_beyond(struct tb_chain* p_chain,
   *p_log = 0;
   return tb_surrogate_is_normal(p)
              ? TB_STATUS_ok
-             : beyond_of(p_chain, p, &all, v_theta, p_log);
+             : beyond_of(p_chain, p, &all, v_theta, NULL, p_log);
 }
 
-enum tb_status tb_surrogate_beyond_line(struct tb_chain* p_chain,
-                                        const struct tb_surrogate* p,
-                                        size_t k,
-                                        const double* v_theta,
-                                        double* p_log) {
+void tb_surrogate_pull_law(const struct tb_surrogate* p,
+                           const double* v_theta,
+                           double* v_delta,
+                           double* v_pulled) {
+  const size_t n_dim = p->law.frame.n_dim;
+  const double* v_center = p->law.frame.v_center;
+  for (size_t j = 0; j < n_dim; ++j) {
+    v_delta[j] = v_theta[j] - v_center[j];
+  }
+  tb_columns_dot(p->v_free_pull, n_dim, p->n_free, v_delta, v_pulled);
+  for (size_t k = 0; k < p->n_free; ++k) {
+    v_pulled[k] = p->v_free_slope[k] - v_pulled[k];
+  }
+}
+
+/* the rows that a line moves */
+static struct tb_batch rows_of_line(const struct tb_lines* p, size_t k) {
+  const size_t first = p->v_first[k];
+  return (struct tb_batch){.n_batch = p->v_first[k + 1] - first,
+                           .v_index = p->v_row + first,
+                           .weight = 1};
+}
+
+void tb_surrogate_walk(struct tb_chain* p_chain,
+                       const struct tb_surrogate* p,
+                       size_t k,
+                       const double* v_theta,
+                       struct tb_walk* p_walk) {
   const struct tb_lines* p_lines = &p->lines;
-  const size_t first = p_lines->v_first[k];
-  const struct tb_batch some = {.n_batch = p_lines->v_first[k + 1] - first,
-                                .v_index = p_lines->v_row + first,
-                                .weight = 1};
-  return beyond_of(p_chain, p, &some, v_theta, p_log);
-}
-
-void tb_surrogate_law_gradient(const struct tb_chain* p_chain,
-                               const struct tb_surrogate* p,
-                               const double* v_theta,
-                               double* v_gradient) {
-  const struct tb_cv2* p_cv2 = tb_cv2_of(p_chain);
+  const struct tb_model* p_model = tb_cv2_rows(p_chain);
+  const struct tb_batch rows = rows_of_line(p_lines, k);
   const size_t n_dim = p->law.frame.n_dim;
-  const double* v_center = p->law.frame.v_center;
-  for (size_t j = 0; j < n_dim; ++j) {
-    const double* v_row = p_cv2->v_bend + j * n_dim; /* symmetric */
-    double sum = p->v_slope[j];
-    for (size_t i = 0; i < n_dim; ++i) {
-      sum -= v_row[i] * (v_theta[i] - v_center[i]);
-    }
-    v_gradient[j] = sum;
-  }
-}
-
-void tb_surrogate_slope(struct tb_chain* p_chain,
-                        const struct tb_surrogate* p,
-                        size_t k,
-                        const double* v_theta,
-                        double* p_slope,
-                        double* p_bend) {
-  const size_t n_dim = p->law.frame.n_dim;
-  const double* v_pull = p->lines.v_pull + k * n_dim;
-  const double* v_line = p->lines.v_line + k * n_dim;
-  const double* v_center = p->law.frame.v_center;
-  double sum = 0, bend = p->lines.v_curve[k];
-  for (size_t j = 0; j < n_dim; ++j) {
-    sum += v_line[j] * p->v_slope[j] - v_pull[j] * (v_theta[j] - v_center[j]);
-  }
+  const double* v_line = p_lines->v_line + k * n_dim;
+  const struct tb_expansion_view view = look(p_chain, v_theta);
+  double pull;
+  *p_walk =
+      (struct tb_walk){.k = k, .v_theta = v_theta, .bend = p_lines->v_curve[k]};
+  p_model->type->expansion->steps(p_model,
+                                  &p_chain->work,
+                                  view.v_delta,
+                                  &rows,
+                                  tb_factors_line_at(p_chain));
+  tb_columns_dot(p_lines->v_pull + k * n_dim, n_dim, 1, view.v_delta, &pull);
+  p_walk->slope = p_lines->v_slope[k] - pull;
   if (tb_surrogate_has_scales(p)) {
     struct tb_mixture_given given = given_of(p_chain, p);
     tb_mixture_law_scales(&p->scales, v_theta + n_dim, &given);
     for (size_t j = 0; j < n_dim; ++j) {
       const double along = v_line[j] * given.v_precision[j];
-      sum -= along * (v_theta[j] - given.v_location[j]);
-      bend += along * v_line[j];
+      p_walk->slope -= along * (v_theta[j] - given.v_location[j]);
+      p_walk->bend += along * v_line[j];
     }
   }
-  *p_slope = sum;
-  *p_bend = bend;
+}
+
+void tb_surrogate_walk_to(const struct tb_surrogate* p,
+                          const struct tb_walk* p_walk,
+                          double s,
+                          double* v_to) {
+  const size_t n_dim = p->law.frame.n_dim;
+  const double* v_line = p->lines.v_line + p_walk->k * n_dim;
+  for (size_t j = 0; j < n_dim; ++j) {
+    v_to[j] = p_walk->v_theta[j] + s * v_line[j];
+  }
+}
+
+enum tb_status tb_surrogate_walk_beyond(struct tb_chain* p_chain,
+                                        const struct tb_surrogate* p,
+                                        const struct tb_walk* p_walk,
+                                        double s,
+                                        double* v_to,
+                                        double* p_log) {
+  const struct tb_batch rows = rows_of_line(&p->lines, p_walk->k);
+  const struct tb_moved moved = {.v_here = tb_factors_line_at(p_chain),
+                                 .v_step = p->lines.v_step +
+                                           p->lines.v_first[p_walk->k],
+                                 .s = s};
+  if (p->has_prior) {
+    tb_surrogate_walk_to(p, p_walk, s, v_to);
+  }
+  return beyond_of(p_chain,
+                   p,
+                   &rows,
+                   p->has_prior ? v_to : NULL,
+                   &moved,
+                   p_log);
 }
 
 void tb_surrogate_move(const struct tb_surrogate* p,
@@ -321,12 +387,7 @@ void tb_surrogate_move(const struct tb_surrogate* p,
     tb_frame_map(tb_surrogate_frame(p), v_w, v_to);
   } else {
     memset(v_to, 0, n_dim * sizeof(double));
-    for (size_t k = 0; k < p->n_free; ++k) {
-      const double* v_column = p->v_free + k * n_dim;
-      for (size_t j = 0; j < n_dim; ++j) {
-        v_to[j] += v_column[j] * v_w[k];
-      }
-    }
+    tb_columns_add(p->v_free, n_dim, p->n_free, v_w, v_to);
   }
   for (size_t j = 0; j < n_dim; ++j) {
     v_to[j] += v_from[j];
@@ -340,15 +401,8 @@ void tb_surrogate_pull(const struct tb_surrogate* p,
   const size_t n_dim = p->law.frame.n_dim;
   if (p->n_free == 0) {
     tb_frame_pull_gradient(tb_surrogate_frame(p), v_gradient, v_pulled);
-    return;
-  }
-  for (size_t k = 0; k < p->n_free; ++k) {
-    const double* v_column = p->v_free + k * n_dim;
-    double sum = 0;
-    for (size_t j = 0; j < n_dim; ++j) {
-      sum += v_column[j] * v_gradient[j];
-    }
-    v_pulled[k] = sum;
+  } else {
+    tb_columns_dot(p->v_free, n_dim, p->n_free, v_gradient, v_pulled);
   }
 }
 
@@ -373,14 +427,17 @@ static enum tb_status add_quadratic(struct tb_chain* p_chain,
       return status;
     }
   }
+  /* A and P are symmetric */
+  tb_columns_dot(p_cv2->v_bend, n_dim, n_dim, p_view->v_delta, p_view->v_bent);
   for (size_t j = 0; j < n_dim; ++j) {
-    const double* v_A = p_cv2->v_bend + j * n_dim;
-    const double* v_P = p_cv2->v_P + j * n_dim;
-    double sum = v_gradient[j] * p_cv2->scale + p_cv2->v_sum[j];
-    for (size_t i = 0; i < n_dim; ++i) {
-      sum -= (v_A[i] - (is_bent ? v_P[i] : 0)) * p_view->v_delta[i];
+    v_gradient[j] =
+        v_gradient[j] * p_cv2->scale + p_cv2->v_sum[j] - p_view->v_bent[j];
+  }
+  if (is_bent) {
+    tb_columns_add(p_cv2->v_P, n_dim, n_dim, p_view->v_delta, v_gradient);
+    for (size_t j = 0; j < n_dim; ++j) {
+      v_gradient[j] += v_prior[j] - p_cv2->v_prior[j];
     }
-    v_gradient[j] = sum + (is_bent ? v_prior[j] - p_cv2->v_prior[j] : 0);
   }
   if (tb_surrogate_has_scales(p)) {
     struct tb_mixture_given given = given_of(p_chain, p);

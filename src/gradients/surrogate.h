@@ -37,6 +37,9 @@
 
 struct tb_chain;
 
+/* Rows of S at most. */
+enum { TB_AWKWARD_MOST = 5000 };
+
 /* N(m, Sigma): z = L^T (theta - c) is N(v_mean, I) with the frame's c and L.
  * With hyperparameters the frame is that of the metric below. */
 struct tb_law {
@@ -52,8 +55,10 @@ struct tb_lines {
   double* v_line;  /* n_dim x n_line: u */
   double* v_pull;  /* n_dim x n_line: A u */
   double* v_curve; /* n_line: u^T A u */
+  double* v_slope; /* n_line: u^T times that of the law */
   size_t* v_first; /* n_line + 1: where the rows of each begin in v_row */
   size_t* v_row;
+  double* v_step; /* of each of these: x_i^T u */
 };
 
 struct tb_surrogate {
@@ -65,6 +70,8 @@ struct tb_surrogate {
                              those of the law */
   size_t n_free;          /* of the moves below; 0: all of the metric's */
   double* v_free;         /* n_dim x n_free: D, D^T A D = I */
+  double* v_free_pull;    /* n_dim x n_free: A D */
+  double* v_free_slope;   /* n_free: D^T times that of the law */
   struct tb_lines lines;
   size_t n_awkward;
   size_t* v_awkward; /* S, in order */
@@ -96,26 +103,42 @@ void tb_surrogate_pull(const struct tb_surrogate* p_surrogate,
                        const double* v_gradient,
                        double* v_pulled);
 
-/* v_gradient := that of the log of the law N(m, Sigma) alone, without priors
- * that have hyperparameters */
-void tb_surrogate_law_gradient(const struct tb_chain* p_chain,
-                               const struct tb_surrogate* p_surrogate,
-                               const double* v_theta,
-                               double* v_gradient);
+/* v_pulled := D^T g of the log of the law N(m, Sigma) alone, without priors
+ * that have hyperparameters; n_free > 0. v_delta: n_dim of scratch */
+void tb_surrogate_pull_law(const struct tb_surrogate* p_surrogate,
+                           const double* v_theta,
+                           double* v_delta,
+                           double* v_pulled);
 
-/* d log of the law along line k at theta, and minus its second */
-void tb_surrogate_slope(struct tb_chain* p_chain,
-                        const struct tb_surrogate* p_surrogate,
-                        size_t k,
-                        const double* v_theta,
-                        double* p_slope,
-                        double* p_bend);
-/* As tb_surrogate_beyond() below, of the prior and those rows of S alone that
- * line k moves. */
-enum tb_status tb_surrogate_beyond_line(struct tb_chain* p_chain,
+/* ---- along a line ---- */
+
+/* Theta + s u, u that of line k, as the chain looks at it: one line at a time.
+ */
+struct tb_walk {
+  size_t k;
+  const double* v_theta;
+  double slope; /* d log of the law along it at s = 0 */
+  double bend;  /* minus its second */
+};
+
+/* SETS *p_walk, to a line through v_theta, which stays where it is. */
+void tb_surrogate_walk(struct tb_chain* p_chain,
+                       const struct tb_surrogate* p_surrogate,
+                       size_t k,
+                       const double* v_theta,
+                       struct tb_walk* p_walk);
+/* v_to := theta + s u, of the coefficients */
+void tb_surrogate_walk_to(const struct tb_surrogate* p_surrogate,
+                          const struct tb_walk* p_walk,
+                          double s,
+                          double* v_to);
+/* As tb_surrogate_beyond() below, at theta + s u, of the prior and those rows
+ * of S alone that the line moves; v_to: n_dim of scratch, with phi as it is */
+enum tb_status tb_surrogate_walk_beyond(struct tb_chain* p_chain,
                                         const struct tb_surrogate* p_surrogate,
-                                        size_t k,
-                                        const double* v_theta,
+                                        const struct tb_walk* p_walk,
+                                        double s,
+                                        double* v_to,
                                         double* p_log);
 
 /* Is it the law? */

@@ -64,6 +64,13 @@ struct tb_model_expansion {
                      double* v_e_from,
                      double* v_e_to);
 
+  /* The same at one place, of which t_i is known: v_t[i] of row i. */
+  void (*remainders_of)(const struct tb_model* p_model,
+                        const void* v_record,
+                        const struct tb_batch* p_batch,
+                        const double* v_t,
+                        double* v_e);
+
   /* t_i = x_i^T delta of each row of the batch into v_t */
   void (*steps)(const struct tb_model* p_model,
                 const struct tb_workspace* p_work,

@@ -56,6 +56,11 @@ void glm_remainders(const struct tb_model* p_model,
                     const struct tb_batch* p_batch,
                     double* v_e_from,
                     double* v_e_to);
+void glm_remainders_of(const struct tb_model* p_model,
+                       const void* p_record,
+                       const struct tb_batch* p_batch,
+                       const double* v_t,
+                       double* v_e);
 void glm_steps(const struct tb_model* p_model,
                const struct tb_workspace* p_work,
                const double* v_delta,

@@ -28,6 +28,22 @@ void glm_prefetch(const struct tb_model* p_model,
   }
 }
 
+/* what a response is asked of the rows, from their records */
+static void load_records(const struct glm* p_glm,
+                         const struct tb_rows* p_rows,
+                         const void* p_record,
+                         struct glm_block* p_block) {
+  p_block->n_row = p_rows->n_row;
+  for (size_t k = 0; k < p_rows->n_row; ++k) {
+    const struct glm_record* p =
+        glm_record_at(p_glm, p_record, tb_rows_at(p_rows, k));
+    p_block->v_eta[k] = p->eta;
+    p_block->v_y[k] = p->y;
+    p_block->v_weight[k] = p->weight;
+  }
+  glm_load_more_y(p_glm, p_rows, p_block);
+}
+
 void glm_remainders(const struct tb_model* p_model,
                     const struct tb_workspace* p_work,
                     const void* p_record,
@@ -48,25 +64,35 @@ void glm_remainders(const struct tb_model* p_model,
   glm_pad(scratch.v_reference, v_to, p_glm->n_coef, n_padded);
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const struct tb_rows rows = tb_batch_block(p_batch, b);
-    struct glm_block block = {.n_row = rows.n_row};
+    struct glm_block block;
     double v_t[BLOCK], v_u[BLOCK];
     if (v_from != NULL) {
       glm_load_steps(p_glm, &rows, p_record, scratch.v_theta, v_t);
     }
     glm_load_steps(p_glm, &rows, p_record, scratch.v_reference, v_u);
-    for (size_t k = 0; k < rows.n_row; ++k) {
-      const struct glm_record* p =
-          glm_record_at(p_glm, p_record, tb_rows_at(&rows, k));
-      block.v_eta[k] = p->eta;
-      block.v_y[k] = p->y;
-      block.v_weight[k] = p->weight;
-    }
-    glm_load_more_y(p_glm, &rows, &block);
+    load_records(p_glm, &rows, p_record, &block);
     const struct tb_response_rows response = glm_rows(&point, &block);
     if (v_from != NULL) {
       p_type->remainder(&response, v_t, v_e_from + b);
     }
     p_type->remainder(&response, v_u, v_e_to + b);
+  }
+}
+
+void glm_remainders_of(const struct tb_model* p_model,
+                       const void* p_record,
+                       const struct tb_batch* p_batch,
+                       const double* v_t,
+                       double* v_e) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct glm_point point = {.response =
+                                      tb_response_at(&p_glm->response, NULL)};
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    const struct tb_rows rows = tb_batch_block(p_batch, b);
+    struct glm_block block;
+    load_records(p_glm, &rows, p_record, &block);
+    const struct tb_response_rows response = glm_rows(&point, &block);
+    p_glm->response.type->remainder(&response, v_t + b, v_e + b);
   }
 }
 

@@ -425,6 +425,7 @@ const struct tb_model_expansion tb_glm_expansion = {
     .beyond = second_beyond,
     .has_remainders = glm_has_remainders,
     .remainders = glm_remainders,
+    .remainders_of = glm_remainders_of,
     .steps = glm_steps,
     .prefetch = glm_prefetch,
     .norms = glm_norms,

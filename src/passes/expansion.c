@@ -212,13 +212,15 @@ tb_expansion_look(const struct tb_expansion* p_expansion,
                                    .v_delta = v,
                                    .v_bent = v + n_dim,
                                    .v_free = v + 2 * n_dim};
-  double square = 0, bent = 0;
   for (size_t j = 0; j < n_dim; ++j) {
     view.v_delta[j] = v_theta[j] - p_expansion->v_at[j];
-    square += view.v_delta[j] * view.v_delta[j];
   }
   if (!wants_bent && !by_differences) {
     return view;
+  }
+  double square = 0, bent = 0;
+  for (size_t j = 0; j < n_dim; ++j) {
+    square += view.v_delta[j] * view.v_delta[j];
   }
   for (size_t j = 0; j < n_dim; ++j) {
     view.v_bent[j] =

@@ -39,11 +39,10 @@ static enum tb_status block_draw(struct tb_chain* p_chain,
   }
   const size_t n_free = p_surrogate->n_free;
   double* v_w = v_scratch;
-  double* v_gradient = v_w + p_chain->n_dim;
-  double* v_pulled = v_gradient + p_chain->n_dim;
+  double* v_more = v_w + p_chain->n_dim;
+  double* v_pulled = v_more + p_chain->n_dim;
   tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise], v_w, n_free);
-  tb_surrogate_law_gradient(p_chain, p_surrogate, p_from->v_theta, v_gradient);
-  tb_surrogate_pull(p_surrogate, v_gradient, v_pulled);
+  tb_surrogate_pull_law(p_surrogate, p_from->v_theta, v_more, v_pulled);
   for (size_t j = 0; j < n_free; ++j) {
     v_w[j] = (1 - stay) * v_pulled[j] + rest * v_w[j];
   }

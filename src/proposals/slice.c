@@ -14,29 +14,25 @@ enum { N_OUT = 64, N_IN = 200 };
 struct line {
   struct tb_chain* p_chain;
   const struct tb_surrogate* p_surrogate;
-  size_t k;
-  const struct tb_spot* p_from;
-  struct tb_spot* p_to;
-  double slope, bend; /* of the law, along it */
-  double before;      /* what the rows it moves say at its origin */
+  struct tb_walk walk;
+  double* v_to;  /* scratch */
+  double before; /* what the rows it moves say at its origin */
 };
 
-/* log pi^ at from + s u, less that at from; p_to := that place */
-static enum tb_status line_at(const struct line* p, double s, double* p_log) {
-  const size_t n_dim = tb_surrogate_n_coef(p->p_surrogate);
-  const double* v_line = p->p_surrogate->lines.v_line + p->k * n_dim;
+/* log pi^ at from + s u, less that at from; *p_more: what of it the law does
+ * not say */
+static enum tb_status
+line_at(const struct line* p, double s, double* p_log, double* p_more) {
   double after = 0;
-  for (size_t j = 0; j < n_dim; ++j) {
-    p->p_to->v_theta[j] = p->p_from->v_theta[j] + s * v_line[j];
-  }
-  const enum tb_status status = tb_surrogate_beyond_line(p->p_chain,
+  const enum tb_status status = tb_surrogate_walk_beyond(p->p_chain,
                                                          p->p_surrogate,
-                                                         p->k,
-                                                         p->p_to->v_theta,
+                                                         &p->walk,
+                                                         s,
+                                                         p->v_to,
                                                          &after);
-  p->p_to->beyond = p->p_from->beyond + (after - p->before);
-  const double log = s * p->slope - 0.5 * s * s * p->bend + after - p->before;
-  *p_log = isnan(log) ? -INFINITY : log;
+  *p_more = after - p->before;
+  const double law = s * (p->walk.slope - 0.5 * s * p->walk.bend);
+  *p_log = isnan(law + *p_more) ? -INFINITY : law + *p_more;
   return status;
 }
 
@@ -45,8 +41,8 @@ static enum tb_status
 step_out(const struct line* p, double level, double by, int most, double* p_s) {
   enum tb_status status = TB_STATUS_ok;
   for (int k = 0; k < most && status == TB_STATUS_ok; ++k) {
-    double log;
-    status = line_at(p, *p_s, &log);
+    double log, more;
+    status = line_at(p, *p_s, &log, &more);
     if (!(log > level)) {
       break;
     }
@@ -65,25 +61,23 @@ static enum tb_status slice_draw(struct tb_chain* p_chain,
   struct tb_rng* p_rng = &p_chain->v_rng[TB_STREAM_noise];
   struct line line = {.p_chain = p_chain,
                       .p_surrogate = p_surrogate,
-                      .p_from = p_from,
-                      .p_to = p_to};
+                      .v_to = p_to->v_theta};
   (void)v_scratch;
   *p_log = -INFINITY; /* stays, where there is no line */
   tb_spot_copy(p_chain, p_from, p_to);
   if (p_surrogate->lines.n_line == 0) {
     return TB_STATUS_ok;
   }
-  line.k = tb_rng_index(p_rng, p_surrogate->lines.n_line);
-  tb_surrogate_slope(p_chain,
-                     p_surrogate,
-                     line.k,
-                     p_from->v_theta,
-                     &line.slope,
-                     &line.bend);
-  enum tb_status status = tb_surrogate_beyond_line(p_chain,
+  tb_surrogate_walk(p_chain,
+                    p_surrogate,
+                    tb_rng_index(p_rng, p_surrogate->lines.n_line),
+                    p_from->v_theta,
+                    &line.walk);
+  enum tb_status status = tb_surrogate_walk_beyond(p_chain,
                                                    p_surrogate,
-                                                   line.k,
-                                                   p_from->v_theta,
+                                                   &line.walk,
+                                                   0,
+                                                   p_to->v_theta,
                                                    &line.before);
   const double width = v_option[0];
   const double level = log(tb_rng_unif(p_rng));
@@ -97,9 +91,11 @@ static enum tb_status slice_draw(struct tb_chain* p_chain,
   }
   for (int k = 0; k < N_IN && status == TB_STATUS_ok; ++k) {
     const double s = low + (high - low) * tb_rng_unif(p_rng);
-    double log;
-    status = line_at(&line, s, &log);
+    double log, more;
+    status = line_at(&line, s, &log, &more);
     if (log > level) {
+      tb_surrogate_walk_to(p_surrogate, &line.walk, s, p_to->v_theta);
+      p_to->beyond = p_from->beyond + more;
       *p_log = 0;
       return status;
     }

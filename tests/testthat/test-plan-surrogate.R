@@ -101,7 +101,7 @@ test_that("more awkward rows than the cap are told in numbers", {
   tails <- list(why_not = "its tails")
   none <- list(why_not = "no rows of its own make it far from normal")
   expect_identical(why_not_exact(tails, none), "its tails")
-  slow <- list(plan = list(), seconds = 3000)
+  slow <- list(plan = list(), pace_seconds = 3000)
   expect_match(
     why_not_exact(list(why_not = "its tails"), slow),
     "awkward rows would take about 50 min"
@@ -136,4 +136,31 @@ test_that("lines of whole numbers are left where they would be one line", {
   expect_gt(rcond(all), 1e-6)
   whole <- wide_lines(metric, wide)
   expect_identical(qr(whole)$rank, 1L)
+})
+
+test_that("the time that is said is that of the pilot's steps", {
+  # the largest stretch counts: what is made once is in the first
+  first <- pace_of(0.5, 1, NULL)
+  expect_identical(first, list(seconds = 0.5, steps = 1))
+  second <- pace_of(0.2, 100, first)
+  expect_identical(second, list(seconds = 0.002, steps = 100))
+  expect_identical(pace_of(0.4, 10, second), second)
+  control <- check_control(2000, 1000, 1, 4, 1, 1, "draws", 0)
+  model <- rare_model()
+  mode <- find_mode(model)
+  tried <- try_surrogate(model, mode, control, new_ledger())
+  report <- list(
+    n_accept = 300, n_propose = 400, n_row = 800, n_full = 0, n_always = 400,
+    pace = 0.01
+  )
+  judged <- judge_surrogate(tried$plan, report, 10, control)
+  expect_equal(judged$pace_seconds, 4 * (1000 + 1000 * judged$steps) * 0.01)
+  # of its own pilot, which took some time but no second a step
+  expect_gt(tried$pace_seconds, 0)
+  expect_lt(tried$pace_seconds, 4 * (1000 + 1000 * tried$steps))
+  said <- paste(
+    capture_messages(tell_seconds(judged$pace_seconds, control)),
+    collapse = ""
+  )
+  expect_match(said, format_seconds(judged$pace_seconds), fixed = TRUE)
 })

@@ -3,6 +3,7 @@
 #include "base/clones.h"
 #include "base/frame.h"
 #include "base/norm.h"
+#include "base/products.h"
 #include "base/rng.h"
 #include "base/vmath.h"
 #include "base/ziggurat-tables.h"
@@ -676,6 +677,38 @@ static void column_sums(struct check* p_check) {
   }
 }
 
+/* A^T x and A w of whole numbers, whatever the length */
+static void matrix_products(struct check* p_check) {
+  enum { MOST = 19, COLUMNS = 3 };
+  double v_a[MOST * COLUMNS], v_x[MOST], v_out[MOST];
+  const double v_w[COLUMNS] = {2, -1, 3};
+  for (size_t n = 1; n <= MOST; ++n) {
+    for (size_t k = 0; k < COLUMNS; ++k) {
+      for (size_t j = 0; j < n; ++j) {
+        v_a[k * n + j] = (double)((k + 1) * (j + 2) % 7) - 3;
+        v_x[j] = (double)(j * j % 5);
+      }
+    }
+    tb_columns_dot(v_a, n, COLUMNS, v_x, v_out);
+    for (size_t k = 0; k < COLUMNS; ++k) {
+      double sum = 0;
+      for (size_t j = 0; j < n; ++j) {
+        sum += v_a[k * n + j] * v_x[j];
+      }
+      CHECK_CLOSE(v_out[k], sum, 0);
+    }
+    memcpy(v_out, v_x, n * sizeof(double));
+    tb_columns_add(v_a, n, COLUMNS, v_w, v_out);
+    for (size_t j = 0; j < n; ++j) {
+      double sum = v_x[j];
+      for (size_t k = 0; k < COLUMNS; ++k) {
+        sum += v_a[k * n + j] * v_w[k];
+      }
+      CHECK_CLOSE(v_out[j], sum, 0);
+    }
+  }
+}
+
 /* of a + 1, .., a + n the variance is n (n + 1) / 12 */
 static void standard_deviations(struct check* p_check) {
   enum { MOST = 50 };
@@ -702,6 +735,7 @@ const struct check_case check_base[] = {
     {"rng: filling is repeated drawing", normal_fill},
     {"norm: column sums, whatever the length", column_sums},
     {"norm: standard deviations", standard_deviations},
+    {"products: whatever the length", matrix_products},
     {"vmath: errors are bounded", vmath_errors},
     {"vmath: limits, NaN", vmath_limits},
     {"vmath: a result does not depend on its place", vmath_places},

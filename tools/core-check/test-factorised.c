@@ -380,6 +380,52 @@ static void surrogate_gradient(struct check* p_check) {
   }
 }
 
+/* A walk along a line says what the density and the surrogate say there: with a
+ * prior of its own, and without. */
+static void walks_are_along_lines(struct check* p_check) {
+  const double v_kind[] = {1, 2, 6};
+  for (int k = 0; k < 3; ++k) {
+    struct fixture f;
+    const double v_at[N_DIM] = {0.2, -0.1, 0.3}, v_s[] = {0.7, -2.5};
+    const double v_line[N_DIM] = {0.5, -0.4, 0.1};
+    const double v_theta[N_DIM] = {0.3, 0.25, -0.2};
+    const struct setting setting = {.n_awkward = 5,
+                                    .v_awkward = v_first_five,
+                                    .v_line = v_line,
+                                    .n_proposal = 1,
+                                    .v_proposal = v_first_five,
+                                    .v_option = v_first_five,
+                                    .n_inner = 1};
+    steep_model(&f, 1, 5, N_DIM, v_kind[k]);
+    struct tb_run* p_run = run_with(&f, v_at, v_at, 0.7, 1, &setting);
+    struct tb_chain* p_chain = chain_of(p_run, 0);
+    const struct tb_surrogate* p = surrogate_of(p_run);
+    struct tb_walk walk;
+    double v_to[N_DIM], beyond, there, moved, here;
+    tb_surrogate_walk(p_chain, p, 0, v_theta, &walk);
+    CHECK(tb_surrogate_beyond(p_chain, p, v_theta, &beyond) == TB_STATUS_ok);
+    CHECK(tb_surrogate_walk_beyond(p_chain, p, &walk, 0, v_to, &here) ==
+          TB_STATUS_ok);
+    for (int i = 0; i < 2; ++i) {
+      const double s = v_s[i];
+      CHECK(tb_surrogate_walk_beyond(p_chain, p, &walk, s, v_to, &moved) ==
+            TB_STATUS_ok);
+      tb_surrogate_walk_to(p, &walk, s, v_to);
+      for (size_t j = 0; j < N_DIM; ++j) {
+        CHECK_CLOSE(v_to[j], v_theta[j] + s * v_line[j], 1e-15);
+      }
+      const double law = law_density(p_run, v_to) - law_density(p_run, v_theta);
+      CHECK_CLOSE(s * walk.slope - s * s / 2 * walk.bend,
+                  law,
+                  1e-12 * (1 + fabs(law)));
+      CHECK(tb_surrogate_beyond(p_chain, p, v_to, &there) == TB_STATUS_ok);
+      CHECK_CLOSE(moved - here, there - beyond, 1e-12 * (1 + fabs(there)));
+    }
+    tb_run_destroy(p_run);
+    fixture_free(&f);
+  }
+}
+
 /* Steps of a chain in one dimension that starts from pi: the law of (theta,
  * theta') is symmetric, and theta' is of pi again. Cells of theta by its
  * quantiles; S of 0, 2 and 5 rows of five, K = 1 and 3, each proposal by itself
@@ -973,6 +1019,7 @@ static void refuses(struct check* p_check) {
 const struct check_case check_factorised[] = {
     {"detailed balance", detailed_balance},
     {"the gradient of the surrogate", surrogate_gradient},
+    {"walks of the surrogate are along its lines", walks_are_along_lines},
     {"steps by surrogates are reversible", steps_are_reversible},
     {"a block moves by its law alone", blocks_move},
     {"a surrogate refuses what cannot be", surrogate_refuses},
