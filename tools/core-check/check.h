@@ -35,6 +35,7 @@ extern const struct check_case check_responses[];
 extern const struct check_case check_run[];
 extern const struct check_case check_scaled[];
 extern const struct check_case check_schedules[];
+extern const struct check_case check_slices[];
 extern const struct check_case check_subsampling[];
 
 /* Report a statement that does not hold (the first few of a test). */

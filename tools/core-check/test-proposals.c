@@ -168,7 +168,7 @@ static double log_surrogate(struct tb_run* p_run, const double* v_theta) {
 static const double v_place[] =
     {SCALES, SCALES, MARGINAL, INDEPENDENT, HMC, SLICE, AUTOREGRESSIVE};
 static const double v_option[] =
-    {0, 1, 0.6, 3, 0.7, 0, 0, 0, 0.8, 2, 1, 0, 0.5, 0};
+    {0, 1, 0.6, 3, 1.5, 2, 0, 0, 0.8, 2, 1, 0, 0.5, 0};
 
 /* With all rows as they are, or a likelihood that is quadratic, it is the
  * target; its gradient is that of its density; it is normal given phi, and
