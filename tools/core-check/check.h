@@ -3,6 +3,8 @@
 #ifndef TB_CHECK_H
 #define TB_CHECK_H
 
+#include "base/rng.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -74,6 +76,20 @@ double check_distance(double a, double b);
  * beyond chance */
 double
 check_chi_square(const double* v_observed, const double* v_expected, size_t n);
+
+/* A step in one dimension (test-slices.c). */
+struct check_line {
+  double (*log_density)(const void* p_context, double x);
+  double (*step)(const void* p_context, double x, struct tb_rng* p_rng);
+  const void* p_context;
+  double low, high; /* all of it, but for rounding */
+};
+/* Is it reversible for the density? Returns the share of steps that ends in
+ * another eighth. */
+double check_line_step(struct check* p_check,
+                       const struct check_line* p_line,
+                       size_t n_step,
+                       size_t stream);
 
 /* Call run(v_context[k]) for k = 0..n-1 at the same time, one thread each. */
 bool check_parallel(void (*run)(void*), void** v_context, size_t n);

@@ -12,13 +12,6 @@
 
 enum { N_GRID = 8000, N_CELL = 8 };
 
-struct line {
-  double (*log_density)(const void* p_context, double x);
-  double (*step)(const void* p_context, double x, struct tb_rng* p_rng);
-  const void* p_context;
-  double low, high; /* all of it, but for rounding */
-};
-
 static size_t find(const double* v_cdf, size_t n, double u) {
   size_t low = 0, high = n - 1;
   while (low < high) {
@@ -32,11 +25,10 @@ static size_t find(const double* v_cdf, size_t n, double u) {
   return low;
 }
 
-/* The share of steps that ends in another cell. */
-static double step_is_reversible(struct check* p_check,
-                                 const struct line* p,
-                                 size_t n_step,
-                                 size_t stream) {
+double check_line_step(struct check* p_check,
+                       const struct check_line* p,
+                       size_t n_step,
+                       size_t stream) {
   double *v_cdf = check_alloc(N_GRID, sizeof(double)), most = -INFINITY;
   double v_pair[N_CELL][N_CELL] = {{0}}, v_cut[N_CELL], sum = 0;
   double v_before[N_CELL] = {0}, v_after[N_CELL] = {0};
@@ -124,11 +116,11 @@ static double box_step(const void* p_context, double x, struct tb_rng* p_rng) {
 }
 
 static void shrinking_leaves_the_slice_whole(struct check* p_check) {
-  const struct line line = {.log_density = box_log_density,
-                            .step = box_step,
-                            .low = -1,
-                            .high = 1};
-  CHECK(step_is_reversible(p_check, &line, 400000, 99) > 0.7);
+  const struct check_line line = {.log_density = box_log_density,
+                                  .step = box_step,
+                                  .low = -1,
+                                  .high = 1};
+  CHECK(check_line_step(p_check, &line, 400000, 99) > 0.7);
 }
 
 /* One mode and two, which an interval bridges or not by where it begins; widths
@@ -137,12 +129,12 @@ static void slices_are_reversible(struct check* p_check) {
   static const struct shape v_shape[] =
       {{0, 1}, {0, 20}, {3, 1}, {3, 4}, {3, 7}, {2.5, 30}, {1, 0.03}};
   for (size_t k = 0; k < sizeof v_shape / sizeof *v_shape; ++k) {
-    const struct line line = {.log_density = modes_log_density,
-                              .step = modes_step,
-                              .p_context = &v_shape[k],
-                              .low = -10,
-                              .high = 10};
-    const double moved = step_is_reversible(p_check, &line, 60000, k);
+    const struct check_line line = {.log_density = modes_log_density,
+                                    .step = modes_step,
+                                    .p_context = &v_shape[k],
+                                    .low = -10,
+                                    .high = 10};
+    const double moved = check_line_step(p_check, &line, 60000, k);
     CHECK(moved > 0.25);
   }
 }
@@ -221,12 +213,12 @@ static void scales_are_sliced_by_their_marginal(struct check* p_check) {
                              tb_mixture_given_at(&mixtures, N_COEF, v_scratch)};
   tb_mixtures_simulate(&mixtures, own.v_phi, &rng);
   for (own.k = 0; own.k < N_HYPER; ++own.k) {
-    const struct line line = {.log_density = phi_log_density,
-                              .step = phi_step,
-                              .p_context = &own,
-                              .low = -25,
-                              .high = 20};
-    CHECK(step_is_reversible(p_check, &line, 20000, own.k) > 0.4);
+    const struct check_line line = {.log_density = phi_log_density,
+                                    .step = phi_step,
+                                    .p_context = &own,
+                                    .low = -25,
+                                    .high = 20};
+    CHECK(check_line_step(p_check, &line, 20000, own.k) > 0.4);
   }
   free(v_scratch);
   tb_mixtures_destroy(&mixtures);
