@@ -155,15 +155,7 @@ likelihood_hessian <- function(model, at, cores) {
 scales_plan <- function(model, mode, found, ledger, kernel = NULL) {
   kernel <- kernel %||% kernel_smh(awkward = found$awkward)
   gradient <- gradient_cv(at = found$at, order = 2)
-  gradient$surrogate <- found$moves
-  plan <- new_plan(
-    model,
-    new_sampler(kernel, gradient),
-    mode = mode,
-    ledger = ledger
-  )
-  plan$start_draws <- found$init
-  plan
+  moved_plan(model, mode, kernel, gradient, found, ledger)
 }
 
 # Draws of the surrogate, parameters x n_step, after a fifth as many that are
@@ -179,15 +171,8 @@ scales_draws <- function(
 ) {
   kernel <- kernel_smh(proposal = proposal, awkward = found$awkward)
   plan <- scales_plan(model, mode, found, ledger, kernel)
-  plan$gradient$surrogate$untested <- 1
-  pilot <- pilot_control(control, 1)
-  pilot$keep <- "draws"
   plan$init <- found$init[, ncol(found$init), drop = FALSE]
-  n_warmup <- ceiling(n_step / 5)
-  segment <- run_segment(plan, pilot, new_stretch(n_warmup, n_step))
-  spend(ledger, "recipe", segment$reports[[1]]$n_row / model$n_data)
-  abort_status(segment$reports[[1]]$status)
-  t(matrix(segment$buffers$unconstrained, n_step))
+  untested_draws(plan, "unconstrained", n_step, control)
 }
 
 # ---- how hyperparameters are moved -------------------------------------------

@@ -245,6 +245,12 @@ surrogate_plan <- function(model, mode, found, ledger) {
   } else {
     gradient_ahead(found$at, found$ahead)
   }
+  moved_plan(model, mode, kernel, gradient, found, ledger)
+}
+
+# A plan whose proposals are steps of a chain on a surrogate. found: `moves`,
+# what the estimator has to know of these, and `init`, draws of such a chain.
+moved_plan <- function(model, mode, kernel, gradient, found, ledger) {
   gradient$surrogate <- found$moves
   plan <- new_plan(
     model,
@@ -260,14 +266,21 @@ surrogate_plan <- function(model, mode, found, ledger) {
 # thrown away: no test, and no rows but S.
 surrogate_draws <- function(model, mode, found, n_step, control, ledger) {
   plan <- surrogate_plan(model, mode, found, ledger)
+  plan$init <- matrix(found$at, model$n_dim, 1)
+  untested_draws(plan, "draw", n_step, control)
+}
+
+# As above, by a plan that has a start. buffer: "draw", or "unconstrained".
+untested_draws <- function(plan, buffer, n_step, control) {
   plan$gradient$surrogate$untested <- 1
   pilot <- pilot_control(control, 1)
   pilot$keep <- "draws"
-  plan$init <- matrix(found$at, model$n_dim, 1)
-  segment <- run_segment(plan, pilot, new_stretch(n_step / 5, n_step))
-  spend(ledger, "recipe", segment$reports[[1]]$n_row / model$n_data)
-  abort_status(segment$reports[[1]]$status)
-  t(matrix(segment$buffers$draw, n_step))
+  stretch <- new_stretch(ceiling(n_step / 5), n_step)
+  segment <- run_segment(plan, pilot, stretch)
+  report <- segment$reports[[1]]
+  spend(plan$ledger, "recipe", report$n_row / plan$model$n_data)
+  abort_status(report$status)
+  t(matrix(segment$buffers[[buffer]], n_step))
 }
 
 judge_surrogate <- function(plan, report, n_awkward, control) {
