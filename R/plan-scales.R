@@ -178,9 +178,11 @@ scales_draws <- function(
 # ---- how hyperparameters are moved -------------------------------------------
 
 # So few that each can be moved with the coefficients integrated out, which
-# costs some factorisations.
+# costs some factorisations. Those of one coefficient seldom need it.
 has_few_scales <- function(model) {
-  n_hyper(model) <= setting("recipe")$few_scales
+  s <- setting("recipe")
+  is_shared <- model$mixture$params$mixture_kind == prior_kinds$ridge$mixture
+  n_hyper(model) <= if (all(is_shared)) s$few_scales else s$few_locals
 }
 
 # Each hyperparameter about once, and a share that stays near.
@@ -243,7 +245,7 @@ scales_seconds <- function(proposal, model, awkward = NULL) {
   n_coef <- model$n_dim - n_hyper(model)
   factor <- function(n) 5e-11 * n^3 + 3e-9 * n^2
   look <- length(awkward) * 1e-9 * (30 + 2 * n_coef)
-  draw <- 1e-6 * n_hyper(model)
+  draw <- 3e-7 * n_hyper(model)
   # of a slice: the rest once, the block at some six places
   size <- mean(model$mixture$params$mixture_size)
   slice <- factor(n_coef) + 6 * (1e-7 + factor(size))

@@ -164,6 +164,22 @@ test_that("where few steps are accepted all rows are looked at, told so", {
   expect_match(fit$plan, "from a few would be accepted with probability 0")
 })
 
+test_that("hyperparameters do not count where columns are limited", {
+  model <- scales_model(prior_hs(global_scale = 0.1), n = 200)
+  whitening <- function(most) {
+    local_settings(
+      most_whitened = most,
+      recipe = list(scales_acceptance = 0.999)
+    )
+    fit <- sg_sample(model, iter = 20, chains = 1, seed = 1, refresh = 0)
+    expect_identical(fit$kernel$name, "mala")
+    fit$whitening$is_diagonal
+  }
+  # four coefficients, five hyperparameters
+  expect_false(whitening(4))
+  expect_true(whitening(3))
+})
+
 test_that("a parameter that is sampled leaves it to steps on sums", {
   withr::local_seed(4)
   d <- data.frame(a = stats::rnorm(300), b = stats::rnorm(300))
