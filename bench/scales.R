@@ -1,10 +1,11 @@
 # Priors with scales of their own: what the recipe does, beside what it would do
 # otherwise. See README.md.
 #
-#   Rscript bench/scales.R [seeds] [case ...]
+#   Rscript bench/scales.R [seeds] [all] [case ...]
 #
 # in turn: hyperparameters and coefficients in turn, never with the coefficients
-# integrated out; all rows: steps that look at all rows. Each case is fitted once
+# integrated out; all rows, where `all` is given: steps that look at all rows,
+# which take minutes, with the first seed only. Each case is fitted once
 # for each seed; R-hat and ESS are the worst of all parameters, hyperparameters on
 # their unconstrained coordinates, and of all seeds.
 
@@ -62,10 +63,9 @@ ways <- list(
   `all rows` = list(scales_acceptance = 2)
 )
 
-# Steps on all rows take minutes: fewer seeds.
 row_of <- function(name, way, n_seed) {
   model <- cases[[name]]()
-  if (way == "all rows") n_seed <- min(n_seed, 2)
+  if (way == "all rows") n_seed <- 1
   before <- put_settings(list(recipe = ways[[way]]))
   on.exit(put_settings(before))
   found <- vapply(seq_len(n_seed), function(seed) {
@@ -100,17 +100,16 @@ row_of <- function(name, way, n_seed) {
 
 arguments <- commandArgs(TRUE)
 n_seed <- if (length(arguments) > 0) as.integer(arguments[[1]]) else 20
-wanted <- if (length(arguments) > 1) arguments[-1] else names(cases)
+wanted <- setdiff(arguments[-1], "all")
+if (length(wanted) == 0) wanted <- names(cases)
+used <- if ("all" %in% arguments) names(ways) else names(ways)[1:2]
 bench_start(
-  "scales",
+  paste(c("scales", arguments[-1]), collapse = "-"),
   "Priors with scales of their own",
   paste("scales.R", paste(arguments, collapse = " "))
 )
 rows <- do.call(rbind, lapply(wanted, function(name) {
-  # where expansions tell nothing, what looks at all rows is what is left
-  is_separated <- startsWith(name, "separated")
-  own <- if (is_separated) names(ways) else names(ways)[1:2]
-  do.call(rbind, lapply(own, row_of, name = name, n_seed = n_seed))
+  do.call(rbind, lapply(used, function(way) row_of(name, way, n_seed)))
 }))
 say_table(rows)
 say(
