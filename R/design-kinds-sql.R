@@ -4,11 +4,6 @@
 # are few is known before, from the ranges of the numbers and how many levels
 # there are.
 
-kind_settings <- list(
-  most_numbers = 4096,   # combinations of whole numbers that levels can have
-  most = 2^20            # kinds
-)
-
 # What look_sql() finds, with `is_every`; NULL: kinds may be many.
 look_kinds <- function(tables, s, request) {
   if (!has_kinds(s, request)) {
@@ -207,8 +202,8 @@ has_few_kinds <- function(found) {
   width[is.na(width)] <- -1
   each <- apply(width + 2, 1, prod)
   levels <- apply(columns_like(found, "levels") + 1, 1, prod)
-  max(each) <= kind_settings$most_numbers &&
-    sum(each * levels) <= kind_settings$most
+  s <- setting("kinds")
+  max(each) <= s$numbers && sum(each * levels) <= s$most
 }
 
 # Columns of each kind of rows that may count, and n.

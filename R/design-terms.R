@@ -182,6 +182,12 @@ abort_foreign_term <- function(term, entry, formula) {
 
 # ---- y | trials(n) -----------------------------------------------------------
 
+not_available <- function(what) {
+  function(y, x) {
+    paste(what, "are not available; they are for `model_custom()`.")
+  }
+}
+
 # What to write, of the response and the term's argument as text.
 additions <- list(
   trials = function(y, x) {
@@ -201,15 +207,9 @@ additions <- list(
   rate = function(y, x) {
     paste0("Write `", y, " ~ ... + offset(log(", x, "))`.")
   },
-  cens = function(y, x) {
-    "Censored responses are not available; they are for `model_custom()`."
-  },
-  trunc = function(y, x) {
-    "Truncated responses are not available; they are for `model_custom()`."
-  },
-  se = function(y, x) {
-    "Known standard errors are not available; they are for `model_custom()`."
-  },
+  cens = not_available("Censored responses"),
+  trunc = not_available("Truncated responses"),
+  se = not_available("Known standard errors"),
   mi = function(y, x) {
     "Rows without a response are left out; models of them: `model_custom()`."
   },
@@ -219,9 +219,7 @@ additions <- list(
   cat = function(y, x) {
     "Classes are the levels of the response, a factor."
   },
-  dec = function(y, x) {
-    "Models of decisions are not available; they are for `model_custom()`."
-  }
+  dec = not_available("Models of decisions")
 )
 
 # The left side is a response, with nothing behind a `|`. Of a logical one,

@@ -89,7 +89,7 @@ check_coordinates <- function(theta, model) {
 
 # Exact gradients with respect to the parameters at the rows of theta.
 model_gradients <- function(model, theta, needs_finite = TRUE) {
-  position <- .Call(ffi_model_to_sampler, model$pointer, as.double(t(theta)))
+  position <- to_sampler(model, t(theta))
   gradient <- model_evaluate(
     model,
     position,

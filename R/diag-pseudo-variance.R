@@ -320,7 +320,7 @@ variance_monte_carlo <- function(
   kernel <- kernel_sgld(1)
   kernel$args$step_size <- 0
   plan <- new_plan(model, new_sampler(kernel, gradient, subsample))
-  plan$init <- .Call(ffi_model_to_sampler, model$pointer, as.double(t(theta)))
+  plan$init <- to_sampler(model, t(theta))
   n_point <- nrow(theta)
   control <- list(
     iter = replicates,

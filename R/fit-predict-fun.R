@@ -259,7 +259,7 @@ log_lik.tall_fit <- function(
 
 # Draws x rows; theta: draws x coordinates.
 model_log_lik <- function(model, theta, rows) {
-  at <- .Call(ffi_model_to_sampler, model$pointer, as.double(t(theta)))
+  at <- to_sampler(model, t(theta))
   t(row_log_lik(model, at, rows))
 }
 

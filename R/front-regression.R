@@ -37,8 +37,19 @@ ask_of <- function(asked, data) {
   asked
 }
 
+# What a front end may have of its own, and what one that says nothing has.
+front_fields <- list(
+  takes = character(),  # more of its arguments that model.frame() gets
+  in_place = TRUE,      # of sample_model()
+  whitens = TRUE,       # likewise
+  data = NULL,          # matrices and vectors, in place of a frame
+  prior_PD = FALSE,     # draws of the prior?
+  store = NULL,         # a file for the design
+  train_iter = NULL     # steps of a training
+)
+
 # class: of its fits; request: how a model frame is read; keep_data: does the
-# fit keep its rows? in_place, whitens: of sample_model().
+# fit keep its rows? `...`: of front_fields.
 new_front <- function(
   kind,
   class,
@@ -48,17 +59,22 @@ new_front <- function(
   keep_data,
   ...
 ) {
-  structure(
-    list(
-      class = class,
-      asked = asked,
-      blueprint = blueprint,
-      request = request,
-      keep_data = keep_data,
-      ...
-    ),
-    class = c(paste0("tall_front_", kind), "tall_front")
+  own <- list(...)
+  unknown <- setdiff(names(own), names(front_fields))
+  if (length(unknown) > 0) {
+    stop("A front end has no ", unknown[[1]], ", see front_fields.")
+  }
+  fields <- front_fields
+  fields[names(own)] <- own
+  of_all <- list(
+    class = class,
+    asked = asked,
+    blueprint = blueprint,
+    request = request,
+    keep_data = keep_data
   )
+  kinds <- c(paste0("tall_front_", kind), "tall_front")
+  structure(c(of_all, fields), class = kinds)
 }
 
 # run: of front_run().
@@ -100,8 +116,8 @@ sample_ready <- function(front, ready) {
   sample_model(
     ready$model,
     ready$run,
-    in_place = !isFALSE(front$in_place),
-    whitens = !isFALSE(front$whitens)
+    in_place = front$in_place,
+    whitens = front$whitens
   )
 }
 
@@ -115,7 +131,6 @@ front_rows.default <- function(front, run) {
   front_frame(front)
 }
 
-# takes: which of its arguments model.frame() gets.
 front_frame <- function(front) {
   asked <- front$asked
   made <- make_frame(

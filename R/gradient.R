@@ -155,6 +155,49 @@ gradient_full <- function() {
   new_spec("gradient", "full")
 }
 
+# How a chain moves on the surrogate of exact steps: class tall_moves, what the
+# estimator has to know of it (factors_set_surrogate() in
+# src/gradients/factors.c). Users' proposals say it themselves; see
+# surrogate_moves() and find_scales().
+#
+#   metric       lower L of coordinates L' theta in which it is about round
+#   lines        directions of slices, as columns; NULL: there are none
+#   free         directions of all that a block moves, as columns; NULL: all
+#   radius, phi  of ||z||, z in these coordinates, what shells begin with; NULL:
+#                from the number of parameters
+new_moves <- function(
+  metric,
+  lines = NULL,
+  free = NULL,
+  radius = NULL,
+  phi = NULL
+) {
+  moves <- list(
+    metric = metric,
+    lines = lines,
+    free = free,
+    radius = radius,
+    phi = phi
+  )
+  structure(compact(moves), class = "tall_moves")
+}
+
+# The estimator of exact steps that a recipe makes. moves: of new_moves(), NULL:
+# as the proposals say; ahead: see gradient_ahead(), NULL: the model has all
+# rows.
+gradient_expanded <- function(at, moves = NULL, ahead = NULL) {
+  spec <- gradient_cv(at, order = 2)
+  spec$surrogate <- moves
+  spec$ahead <- ahead
+  spec
+}
+
+# The same for chains that stay on the surrogate: no other rows are looked at.
+without_test <- function(spec) {
+  spec$surrogate$untested <- 1
+  spec
+}
+
 # The estimator of kernel_smh() on a model that holds nothing but rows that a
 # pass over all of them has drawn (src/gradients/drawn.c). at: theta_1 of the
 # pass. ahead: list of
@@ -167,9 +210,7 @@ gradient_full <- function() {
 #                      and that row's psi; chain c of n uses the c-th n-th of
 #                      them
 gradient_ahead <- function(at, ahead) {
-  spec <- gradient_cv(at, order = 2)
-  spec$ahead <- ahead
-  spec
+  gradient_expanded(at, ahead = ahead)
 }
 
 # A mode, a point, or NULL.

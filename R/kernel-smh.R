@@ -15,8 +15,9 @@
 #' @param awkward (vector of row numbers or `NULL`) Rows whose likelihood the
 #'   proposals know as it is, not by its expansion: those that make a posterior
 #'   far from normal, as all rows of a level that has few of them, or none of
-#'   one outcome. `r format(most_awkward, big.mark = ",")` at most: each
-#'   proposal looks at them. `NULL` and `integer()`: none.
+#'   one outcome. At most
+#'   `r format(setting("awkward_rows"), big.mark = ",")`: each proposal looks at
+#'   them. `NULL` and `integer()`: none.
 #'
 #' @details
 #' Scalable Metropolis-Hastings with expansions of second order (Cornish et al.,
@@ -27,7 +28,8 @@
 #' \deqn{e_i(\theta) = U_i(\theta) - U_i(\hat\theta) - U_i'(\hat\eta_i) t_i -
 #' \frac12 U_i''(\hat\eta_i) t_i^2.}{e_i(theta) = U_i(theta) - U_i(theta-hat) -
 #' U_i'(eta_i) t_i - U_i''(eta_i) t_i^2 / 2.} All that is subtracted adds up to
-#' one normal law \eqn{N(m, \Sigma)}{N(m, Sigma)}, from one pass over the data.
+#' one normal distribution \eqn{N(m, \Sigma)}{N(m, Sigma)}, from one pass over
+#' the data.
 #' A step proposes \deqn{\theta' = m + \alpha (\theta - m) + \sqrt{1 - \alpha^2}
 #' \, \Sigma^{1/2} \xi, \quad \xi \sim N(0, I),}{theta' = m + alpha (theta - m)
 #' + sqrt(1 - alpha^2) Sigma^(1/2) xi, xi ~ N(0, I),} with \eqn{\alpha = 0.9} in
@@ -65,12 +67,12 @@
 #' The rows of a step are about \eqn{d^3 / \sqrt N}{d^3 / sqrt(N)}, and one
 #' minus the acceptance rate about \eqn{d^{3/2} / \sqrt N}{d^(3/2) / sqrt(N)}:
 #' tall data make it fast. A chain that `init` starts many standard deviations
-#' out may never leave: there the normal law says nothing. Where a few rows make
-#' a posterior far from normal (a level with a handful of them, a separated
-#' indicator), name them in `awkward`. Few data and many parameters make it so
-#' in all directions; then it accepts little and looks at many rows, and
-#' [kernel_mala()], or
-#' [gradient_cv()] with `order = 2` in a [kernel_sgld()], is better.
+#' out may never leave: there the normal distribution says nothing. Where a few
+#' rows make a posterior far from normal (a level with a handful of them, a
+#' separated indicator), name them in `awkward`. Few data and many parameters
+#' make it so in all directions; then it accepts little and looks at many rows,
+#' and [kernel_mala()], or [gradient_cv()] with `order = 2` in a
+#' [kernel_sgld()], is better.
 #'
 #' The fit's `chains` have the acceptance rate, and `rows_thinned` and
 #' `rows_always`, the rows of a step that were drawn and those that are looked
@@ -157,9 +159,6 @@ abort_share <- function(share) {
   )
 }
 
-# Each proposal looks at such rows.
-most_awkward <- 5000
-
 # Row numbers, in order.
 check_awkward <- function(awkward) {
   if (length(awkward) == 0 && (is.null(awkward) || is.numeric(awkward))) {
@@ -175,15 +174,16 @@ check_awkward <- function(awkward) {
     )
   }
   awkward <- sort(unique(as.double(awkward)))
-  if (length(awkward) > most_awkward) {
+  most <- setting("awkward_rows")
+  if (length(awkward) > most) {
     abort_input(
       c(
         "{.arg awkward} has {format_count(length(awkward))} rows, more than the
-         {format_count(most_awkward)} that each proposal can look at.",
+         {format_count(most)} that each proposal can look at.",
         i = "Give those that matter most: rows of the rarest levels."
       ),
       argument = "awkward",
-      expected = most_awkward,
+      expected = most,
       value = length(awkward)
     )
   }
@@ -203,8 +203,8 @@ compile_spec.tall_kernel_smh <- function(spec, context) {
 }
 
 # What the estimator has to know of a kernel's surrogate: which rows, from 0,
-# whether the prior is in it, and how it is moved (see surrogate_moves(); NULL:
-# as the proposals say).
+# whether the prior is in it, and how it is moved (see new_moves(); NULL: as the
+# proposals say).
 surrogate_params <- function(kernel, moves, n_data, n_dim) {
   if (!inherits(kernel, "tall_kernel_smh")) {
     return(NULL)
@@ -220,7 +220,8 @@ surrogate_params <- function(kernel, moves, n_data, n_dim) {
     !is.null(kernel$args$proposal)) {
     moves$lines <- proposal_lines(kernel$args$proposal, n_dim)
   }
-  c(list(awkward = if (length(rows) > 0) rows - 1, whole_prior = 1), moves)
+  own <- list(awkward = if (length(rows) > 0) rows - 1, whole_prior = 1)
+  c(own, unclass(moves))
 }
 
 abort_awkward_rows <- function(rows, n_data) {

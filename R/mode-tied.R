@@ -42,7 +42,7 @@ tie_rows.tall_rows_passes <- function(rows, control, theta = NULL) {
 
 # Kinds from which on a pass gives up tying: the pilot told of fewer by far.
 most_ties <- function() {
-  4 * tie_settings$most
+  4 * setting("ties")$most
 }
 
 # Of a shard: `tied`, or `sums` where it gave up.

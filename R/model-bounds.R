@@ -41,7 +41,7 @@ move_inside <- function(init, model, reflect = FALSE) {
   if (length(at) == 0) {
     return(init)
   }
-  theta <- .Call(ffi_model_to_parameter, model$pointer, init)
+  theta <- to_parameter(model, init)
   functional <- model$prior_functional
   # the functional last: it takes the other coordinates as they have become
   last <- functional$at + 1
@@ -59,5 +59,5 @@ move_inside <- function(init, model, reflect = FALSE) {
     to <- pmin(pmax(to, centre - reach), centre + reach)
     theta[j, ] <- theta[j, ] + to - value
   }
-  .Call(ffi_model_to_sampler, model$pointer, theta)
+  to_sampler(model, theta)
 }

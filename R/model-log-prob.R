@@ -154,7 +154,7 @@ grad_log_prob.tall_model <- function(
 
 # Both, at parameters, although the model may be whitened.
 evaluate_points <- function(model, points) {
-  position <- .Call(ffi_model_to_sampler, model$pointer, points$theta)
+  position <- to_sampler(model, points$theta)
   out <- model_evaluate(model, position, needs_finite = FALSE)
   if (model_is_whitened(model)) {
     chol <- model$whitening$chol

@@ -54,6 +54,16 @@ frame_model <- function(model, whitening, in_place = TRUE) {
   model
 }
 
+# Points as parameters, and in the coordinates that chains of the model move in:
+# each a column, n_dim x points.
+to_sampler <- function(model, theta) {
+  .Call(ffi_model_to_sampler, model$pointer, as.double(theta))
+}
+
+to_parameter <- function(model, phi) {
+  .Call(ffi_model_to_parameter, model$pointer, as.double(phi))
+}
+
 model_is_whitened <- function(model) {
   !is.null(model$whitening)
 }

@@ -116,7 +116,7 @@ below_all <- function(least, others) {
 # list(of, cut) of rows that a pass handed back; where they are many more than
 # the pilot told, those with the largest bounds.
 keep_awkward <- function(taken, cut, model) {
-  most <- min(most_awkward, 2 * most_awkward_of(model$n_dim))
+  most <- min(setting("awkward_rows"), 2 * most_awkward_of(model$n_dim))
   psi <- ifelse(is.finite(taken$psi), taken$psi, Inf)
   if (length(psi) > most) {
     sorted <- sort(psi, decreasing = TRUE)

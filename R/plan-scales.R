@@ -32,7 +32,7 @@ try_scales <- function(model, mode, control, ledger) {
     kernel <- kernel_smh(proposal = way$proposal, awkward = found$awkward)
     plan <- scales_plan(model, mode, found, ledger, kernel)
   }
-  judge_scales(plan, report, way, control)
+  judge_scales(plan, report, control, way)
 }
 
 # S: the rows that no others tell of, given the hyperparameters at the mode (see
@@ -76,7 +76,7 @@ find_scales <- function(
   found <- list(
     at = at,
     awkward = awkward,
-    moves = list(metric = unname(mode$chol)[own, own]),
+    moves = new_moves(unname(mode$chol)[own, own]),
     init = matrix(at)
   )
   proposal <- if (has_few_scales(model)) {
@@ -132,7 +132,7 @@ ball_of_scales <- function(model, at, draws, control, ledger) {
   chol <- lower_chol(hessian, model)
   z <- crossprod(chol, draws[own, , drop = FALSE] - at[own])
   norm <- sqrt(colSums(z^2))
-  list(
+  new_moves(
     metric = chol,
     radius = stats::quantile(norm, 0.9, names = FALSE),
     phi = 2 * mean(norm^3)
@@ -154,8 +154,7 @@ likelihood_hessian <- function(model, at, cores) {
 
 scales_plan <- function(model, mode, found, ledger, kernel = NULL) {
   kernel <- kernel %||% kernel_smh(awkward = found$awkward)
-  gradient <- gradient_cv(at = found$at, order = 2)
-  moved_plan(model, mode, kernel, gradient, found, ledger)
+  plan_of_moves(model, mode, kernel, found, ledger)
 }
 
 # Draws of the surrogate, parameters x n_step, after a fifth as many that are
@@ -172,7 +171,7 @@ scales_draws <- function(
   kernel <- kernel_smh(proposal = proposal, awkward = found$awkward)
   plan <- scales_plan(model, mode, found, ledger, kernel)
   plan$init <- found$init[, ncol(found$init), drop = FALSE]
-  untested_draws(plan, "unconstrained", n_step, control)
+  run_on_surrogate(plan, n_step, control)$unconstrained
 }
 
 # ---- how hyperparameters are moved -------------------------------------------
@@ -267,7 +266,7 @@ rows_of_step <- function(model, report) {
 }
 
 # way: of choose_way(), empty: in turn.
-judge_scales <- function(plan, report, way, control) {
+judge_scales <- function(plan, report, control, way = list()) {
   s <- setting("recipe")
   model <- plan$model
   acceptance <- report$n_accept / report$n_propose

@@ -123,7 +123,7 @@ density_lost <- function(model, directions, radii) {
   lost <- density[[n + 1]] - density[seq_len(n)]
   lost[!is.finite(lost)] <- Inf
   # bounds are known, and kept by an exact kernel
-  theta <- .Call(ffi_model_to_parameter, model$pointer, points)
+  theta <- to_parameter(model, points)
   lost[is_outside(model, theta)] <- 0
   lost <- array(lost, c(ncol(directions), length(radii), 2))
   pmax(

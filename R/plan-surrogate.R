@@ -160,7 +160,7 @@ surrogate_moves <- function(covariance, wide, n_step = Inf, before = NULL) {
   # an estimate from few draws is too narrow somewhere
   covariance <- covariance * (1 + 2 * d / n_step)
   metric <- t(chol(chol2inv(chol(covariance))))
-  moves <- list(metric = metric)
+  moves <- new_moves(metric)
   if (NCOL(wide) == 0) {
     return(moves)
   }
@@ -240,18 +240,11 @@ surrogate_plan <- function(model, mode, found, ledger) {
     proposal = surrogate_proposal(found$moves, model$n_dim),
     awkward = found$awkward
   )
-  gradient <- if (is.null(found$ahead)) {
-    gradient_cv(at = found$at, order = 2)
-  } else {
-    gradient_ahead(found$at, found$ahead)
-  }
-  moved_plan(model, mode, kernel, gradient, found, ledger)
+  plan_of_moves(model, mode, kernel, found, ledger)
 }
 
-# A plan whose proposals are steps of a chain on a surrogate. found: `moves`,
-# what the estimator has to know of these, and `init`, draws of such a chain.
-moved_plan <- function(model, mode, kernel, gradient, found, ledger) {
-  gradient$surrogate <- found$moves
+plan_of_moves <- function(model, mode, kernel, found, ledger) {
+  gradient <- gradient_expanded(found$at, found$moves, found$ahead)
   plan <- new_plan(
     model,
     new_sampler(kernel, gradient),
@@ -267,12 +260,12 @@ moved_plan <- function(model, mode, kernel, gradient, found, ledger) {
 surrogate_draws <- function(model, mode, found, n_step, control, ledger) {
   plan <- surrogate_plan(model, mode, found, ledger)
   plan$init <- matrix(found$at, model$n_dim, 1)
-  untested_draws(plan, "draw", n_step, control)
+  run_on_surrogate(plan, n_step, control)$draw
 }
 
-# As above, by a plan that has a start. buffer: "draw", or "unconstrained".
-untested_draws <- function(plan, buffer, n_step, control) {
-  plan$gradient$surrogate$untested <- 1
+# list(draw, unconstrained), parameters and coordinates x n_step.
+run_on_surrogate <- function(plan, n_step, control) {
+  plan$gradient <- without_test(plan$gradient)
   pilot <- pilot_control(control, 1)
   pilot$keep <- "draws"
   stretch <- new_stretch(ceiling(n_step / 5), n_step)
@@ -280,7 +273,8 @@ untested_draws <- function(plan, buffer, n_step, control) {
   report <- segment$reports[[1]]
   spend(plan$ledger, "recipe", report$n_row / plan$model$n_data)
   abort_status(report$status)
-  t(matrix(segment$buffers[[buffer]], n_step))
+  buffers <- segment$buffers[c("draw", "unconstrained")]
+  lapply(compact(buffers), function(draws) t(matrix(draws, n_step)))
 }
 
 judge_surrogate <- function(plan, report, n_awkward, control) {

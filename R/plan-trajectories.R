@@ -183,7 +183,7 @@ pilot_round <- function(model, mode, state, n, control) {
   plan$init <- if (is.null(state$theta)) {
     plan_init(plan, NULL, control)
   } else {
-    .Call(ffi_model_to_sampler, framed$pointer, state$theta)
+    to_sampler(framed, state$theta)
   }
   segment <- run_segment(plan, control, new_stretch(n / 2, n))
   rows <- sum(vapply(segment$reports, function(r) r$n_row, 0))

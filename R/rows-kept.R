@@ -69,6 +69,7 @@ owned_bytes <- function(rows) {
 
 row_members <- c(
   memory = "Rows in memory, as a model takes them",
+  pilot = "Rows in memory that stand for others",
   frame = "Rows of a model frame, in memory",
   matrix = "Rows of a design matrix, as it was given",
   passes = "Rows that are passed over, block by block",

@@ -1,11 +1,13 @@
 # Rows in memory, as a model takes them.
 
-# x: a matrix, a sparse one, a tall_store() or what look_at_rows() found; y: the
-# response as numbers; weights: of the likelihood, trials among them; name: what
-# the user calls the response. facts: list(mean, sd, units) of all rows where
-# these are some of them, NULL: of these. What else was read with them comes by
-# name: `levels` of the response, `trials`, `contrasts`, `groups` and others.
-# Values are checked by the model that takes them.
+# x: the design, of which all know shape and names: a matrix, a sparse one, a
+# tall_store(), whose values are in its file, or look_at_rows(), whose values
+# are read when a model takes them. y: the response as numbers; weights: of the
+# likelihood, trials among them; name: what the user calls the response. facts:
+# of facts_of(), of all rows where these are some of them, NULL: of these. What
+# else was read with them comes by name: `levels` of the response, `trials`,
+# `contrasts`, `groups` and others. Values are checked by the model that takes
+# them.
 rows_memory <- function(
   x,
   y,
@@ -37,13 +39,17 @@ without_values <- function(rows) {
   rows
 }
 
-# Some of them, which know the facts that these know.
+# Some of them, which know the facts that these know; not of a look, which has
+# no values. They stand for themselves, also where these are a pilot.
 rows_at <- function(rows, at) {
-  rows$x <- rows$x[at, , drop = FALSE]
-  for (name in intersect(c("y", "weights", "offset"), names(rows))) {
-    rows[name] <- list(rows[[name]][at])
+  fields <- unclass(rows)
+  fields[c("stands", "is_alike", "is_every", "within")] <- NULL
+  stopifnot(!is_looked(fields$x))
+  fields$x <- fields$x[at, , drop = FALSE]
+  for (name in intersect(c("y", "weights", "offset"), names(fields))) {
+    fields[name] <- list(fields[[name]][at])
   }
-  rows
+  tall_rows("memory", fields)
 }
 
 #' @export

@@ -2,11 +2,6 @@
 # combinations, however many rows have them: a likelihood that weighs its rows
 # is the same of the combinations, each with the number of rows that have it.
 
-tie_settings <- list(
-  most = 65536,     # combinations, as far as a pilot tells
-  share = 1 / 4     # of the rows
-)
-
 # Of a pass: the source's own fields, and `tied`: list(x, y, weights, offset,
 # count), weights being those of the rows times their number. facts and
 # n_missing: of all rows.
@@ -102,7 +97,7 @@ weigh_ties <- function(tied) {
 # of: list(x, y, weights, offset); stands: rows behind each; look: n_row, of
 # all, and whether these are every kind of row that there is.
 tie_pilot <- function(of, stands, look) {
-  s <- tie_settings
+  s <- setting("ties")
   n <- nrow(of$x)
   of$x <- as_double_matrix(as.matrix(of$x))
   for (name in c("y", "weights", "offset")) {
@@ -126,9 +121,10 @@ tie_pilot <- function(of, stands, look) {
   out
 }
 
-# The pilot's rows, each of which counts for as many as it stands for
-# (`stands`); tied, and `is_alike` says so, where all rows are to be.
-# is_every: they are all that there are.
+# The pilot's rows, class tall_rows_pilot: each counts for as many as it stands
+# for (`stands`); tied, and `is_alike` says so, where all rows are to be.
+# is_every: they are all that there are; within: of those, the squares of a
+# Gaussian response about its mean.
 rows_of_pilot <- function(reading) {
   pilot <- reading$parts
   stands <- reading$pilot$stands
@@ -141,13 +137,12 @@ rows_of_pilot <- function(reading) {
   } else {
     pilot <- weigh_ties(tied)
   }
-  out <- rows_drawn(reading$rows, pilot)
-  out$is_alike <- !is.null(tied)
-  out$is_every <- isTRUE(reading$look$is_every)
-  out$stands <- if (is.null(tied)) stands else tied$count
   within <- reading$look$within
-  if (length(within) == nrow(out$x)) {
-    out["within"] <- list(within)
-  }
-  out
+  own <- list(
+    stands = if (is.null(tied)) stands else tied$count,
+    is_alike = !is.null(tied),
+    is_every = isTRUE(reading$look$is_every),
+    within = if (length(within) == nrow(pilot$x)) within
+  )
+  tall_rows("pilot", c(unclass(rows_drawn(reading$rows, pilot)), own))
 }

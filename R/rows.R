@@ -1,6 +1,7 @@
 # The rows of a regression: one object, wherever they lie.
 #
 #   tall_rows_memory    as a model takes them: design, response, weights, offset
+#   tall_rows_pilot     the same, some of a source, each for those it stands for
 #   tall_rows_frame     a model frame, and the request by which it is read
 #   tall_rows_matrix    matrices that a user handed over
 #   tall_rows_passes    a source that is read block by block, never all of it
@@ -11,9 +12,9 @@
 #
 # What can be asked of them are the generics below. Of members that are passed
 # over the methods that need models of a chunk stand above, in R/mode-passes.R,
-# R/mode-tied.R, R/mode-sql.R, R/plan-remote.R and R/plan-sql.R.
+# R/mode-tied.R, R/mode-sql.R, R/plan-drawn.R and R/plan-sql.R.
 #
-# The first three own their values, as R's vectors, until a model has them (see
+# The first four own their values, as R's vectors, until a model has them (see
 # without_values()). The others own nothing but what a look found: the source
 # opens for each pass and closes after it, a chunk's buffers live as long as the
 # pass, and the file of a store is the user's. What a fit keeps is one of them,
@@ -28,6 +29,7 @@ tall_rows <- function(member, fields) {
   # of a database or a store what is not computed there is passed over
   member <- c(
     member,
+    if (member == "pilot") "memory",
     if (member == "summed") "database",
     if (member %in% c("database", "store", "summed")) "passes"
   )
@@ -36,6 +38,7 @@ tall_rows <- function(member, fields) {
 
 rows_fields <- list(
   memory = c("x", "y", "weights", "offset", "name", "facts"),
+  pilot = c("x", "y", "weights", "offset", "stands", "is_alike", "is_every"),
   frame = c("frame", "request"),
   matrix = c("x", "y", "weights", "offset", "family"),
   passes = "request",

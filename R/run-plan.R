@@ -101,9 +101,7 @@ run_context <- function(plan, control) {
     kernel = plan$kernel,
     gradient = plan$gradient,
     is_whitened = is_whitened,
-    to_sampler = function(theta) {
-      drop(.Call(ffi_model_to_sampler, model$pointer, as.double(theta)))
-    },
+    to_sampler = function(theta) drop(to_sampler(model, theta)),
     reference = reference,
     spend = function(what, passes) spend(plan$ledger, what, passes),
     estimator_reference = function() reference(plan$gradient),
@@ -138,7 +136,7 @@ plan_mode <- function(plan, control) {
 plan_init <- function(plan, init, control) {
   model <- plan$model
   if (!is.null(init)) {
-    return(.Call(ffi_model_to_sampler, model$pointer, init))
+    return(to_sampler(model, init))
   }
   move_inside(draw_init(plan, control), model, reflect = TRUE)
 }

@@ -67,11 +67,7 @@ measure_quadrature <- function(model, theta, nodes) {
   n_draw <- s$looks * nodes^q / (nodes^q + compared^q)
   n_draw <- ceiling(min(max(n_draw, s$draws[[1]]), s$draws[[2]], nrow(theta)))
   at <- round(seq(1, nrow(theta), length.out = n_draw))
-  points <- .Call(
-    ffi_model_to_sampler,
-    model$pointer,
-    as.double(t(theta[at, , drop = FALSE]))
-  )
+  points <- to_sampler(model, t(theta[at, , drop = FALSE]))
   n <- min(s$groups, model$n_data)
   index <- floor(seq(1, model$n_data, length.out = n))
   look <- function() {

@@ -30,6 +30,7 @@ usual_settings <- list(
   large_matrix = 5e7,       # numbers that are made, or evaluated, unasked
   parquet_bytes = 2^30,     # of a file: beyond, it is not read
   rebuilt_bytes = 1e9,      # of rows passed over, brought to memory unasked
+  awkward_rows = 5000,      # of kernel_smh(): each proposal looks at them
   memory = NA_real_,        # bytes that are free; NA: what the system says
 
   # ---- choices ----
@@ -43,6 +44,14 @@ usual_settings <- list(
     of_stratum = 100,       # of every level and outcome
     levels = 1000,          # more: that is no design for a pass
     seed = 1                # of which rows they are: the same for every run
+  ),
+  ties = list(
+    most = 65536,           # kinds of rows, as far as a pilot tells,
+    share = 1 / 4           # and of the rows: with more none are tied
+  ),
+  kinds = list(
+    numbers = 4096,         # combinations of whole numbers that levels can have
+    most = 2^20             # kinds of rows that one query counts
   ),
   recipe = list(
     # exact steps from a few rows
@@ -62,7 +71,7 @@ usual_settings <- list(
     awkward_dim = 300,         # parameters at most
     awkward_sd = 0.316,        # 1 / sqrt(10): of what ten events tell
     awkward_size = 5e4,        # such rows times parameters at most,
-    most_awkward = 5000,       # and of them alone; kernel_smh() takes no more
+    most_awkward = 5000,       # and of them alone: awkward_rows at most
     awkward_pilot = c(600, 3000), # steps of the surrogate's chains
     awkward_acceptance = 0.1,  # where fewer are accepted they do not pay
     awkward_correlation = 0.1, # of draws that follow each other, by refusals
@@ -106,8 +115,8 @@ setting <- function(name) {
   get(name, envir = settings_now, inherits = FALSE)
 }
 
-# Puts other values in place of some, by name; of `look` and `recipe`, a list
-# of those that change. What was before, to be put back by the same function.
+# Puts other values in place of some, by name; of those that are lists, a list
+# of what changes. What was before, to be put back by the same function.
 put_settings <- function(values) {
   names <- names(values)
   check_setting_names(names, names(usual_settings))

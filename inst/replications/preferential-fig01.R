@@ -1,5 +1,6 @@
 # Putcha, Nemeth & Fearnhead (2023), Figure 1: pseudo-variance of the gradient. Differs:
-# new draws of the same laws; trace weights in place of the Frobenius norm.
+# new draws of the same distributions; trace weights in place of the Frobenius
+# norm.
 source(system.file("replications", "helpers.R", package = "tallbayes"))
 source(replication_file("preferential.R"))
 

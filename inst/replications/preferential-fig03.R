@@ -1,5 +1,5 @@
 # Putcha, Nemeth & Fearnhead (2023), Figure 3: adaptive minibatches on balanced data.
-# Differs: a new draw of the same law; bench/preferential.R has ten of them.
+# Differs: a new draw of the same distribution; bench/preferential.R has ten of them.
 source(system.file("replications", "helpers.R", package = "tallbayes"))
 source(replication_file("preferential.R"))
 

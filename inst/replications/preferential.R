@@ -1,6 +1,7 @@
 # The data, the samplers and the pictures that the figures of Putcha, Nemeth &
-# Fearnhead (2023) share; bench/preferential.R takes the first two. Two of their sets are public. The others were drawn by
-# numpy, whose streams R does not have: these are new draws of the same laws.
+# Fearnhead (2023) share; bench/preferential.R takes the first two. Two of their
+# sets are public. The others were drawn by numpy, whose streams R does not
+# have: these are new draws of the same distributions.
 
 # Two normal clusters at vertices of the cube [-1, 1]^4, each with a random
 # covariance, and a share `flip` of the labels drawn anew: what scikit-learn's

@@ -61,9 +61,12 @@ void dtrsm_(const char*,
 #define TB_FORTRAN_LENGTH4 FCONE FCONE FCONE FCONE
 #endif
 
-/* C (upper, n x n, leading dimension n_lead_c) += A A^T, A: n x k */
-static inline void tb_syrk(size_t n,
+/* C (upper, n x n) += scale op(A) op(A)^T, column-major; op(A) is n x k: the
+ * matrix for 'N', its transpose for 'T'. */
+static inline void tb_syrk(char op,
+                           size_t n,
                            size_t k,
+                           double scale,
                            const double* v_a,
                            size_t n_lead_a,
                            double* v_c,
@@ -71,20 +74,7 @@ static inline void tb_syrk(size_t n,
   const int n_ = (int)n, k_ = (int)k, lda = (int)n_lead_a, ldc = (int)n_lead_c;
   const double one = 1;
   TB_FORTRAN(dsyrk)
-  ("U", "N", &n_, &k_, &one, v_a, &lda, &one, v_c, &ldc TB_FORTRAN_LENGTH2);
-}
-
-/* C (upper, n x n) -= A^T A, A: k x n */
-static inline void tb_syrk_less(size_t n,
-                                size_t k,
-                                const double* v_a,
-                                size_t n_lead_a,
-                                double* v_c,
-                                size_t n_lead_c) {
-  const int n_ = (int)n, k_ = (int)k, lda = (int)n_lead_a, ldc = (int)n_lead_c;
-  const double one = 1, less = -1;
-  TB_FORTRAN(dsyrk)
-  ("U", "T", &n_, &k_, &less, v_a, &lda, &one, v_c, &ldc TB_FORTRAN_LENGTH2);
+  ("U", &op, &n_, &k_, &scale, v_a, &lda, &one, v_c, &ldc TB_FORTRAN_LENGTH2);
 }
 
 /* C (m x n) = op(A) op(B) + scale C, column-major; op(A) is m x k, op(B) k x n:
@@ -160,30 +150,30 @@ static inline void tb_gemm(char op,
   tb_gemm_scale(op, m, n, k, v_a, n_lead_a, v_b, n_lead_b, 0, v_c, n_lead_c);
 }
 
-/* B (n x k) := L^{-1} B, L: n x n lower, column-major */
-static inline void tb_trsm_lower(size_t n,
-                                 size_t k,
-                                 const double* v_l,
-                                 size_t n_lead_l,
-                                 double* v_b,
-                                 size_t n_lead_b) {
-  const int n_ = (int)n, k_ = (int)k, ldl = (int)n_lead_l, ldb = (int)n_lead_b;
+/* B (n x k) := op(T)^{-1} B, column-major; T: the triangle 'L'ower or 'U'pper
+ * of an n x n matrix */
+static inline void tb_trsm(char triangle,
+                           char op,
+                           size_t n,
+                           size_t k,
+                           const double* v_t,
+                           size_t n_lead_t,
+                           double* v_b,
+                           size_t n_lead_b) {
+  const int n_ = (int)n, k_ = (int)k, ldt = (int)n_lead_t, ldb = (int)n_lead_b;
   const double one = 1;
   TB_FORTRAN(dtrsm)
-  ("L", "L", "N", "N", &n_, &k_, &one, v_l, &ldl, v_b, &ldb TB_FORTRAN_LENGTH4);
-}
-
-/* B (n x k) := R^-T B, R: n x n upper, column-major */
-static inline void tb_trsm_upper_transposed(size_t n,
-                                            size_t k,
-                                            const double* v_r,
-                                            size_t n_lead_r,
-                                            double* v_b,
-                                            size_t n_lead_b) {
-  const int n_ = (int)n, k_ = (int)k, ldr = (int)n_lead_r, ldb = (int)n_lead_b;
-  const double one = 1;
-  TB_FORTRAN(dtrsm)
-  ("L", "U", "T", "N", &n_, &k_, &one, v_r, &ldr, v_b, &ldb TB_FORTRAN_LENGTH4);
+  ("L",
+   &triangle,
+   &op,
+   "N",
+   &n_,
+   &k_,
+   &one,
+   v_t,
+   &ldt,
+   v_b,
+   &ldb TB_FORTRAN_LENGTH4);
 }
 
 #endif

@@ -72,13 +72,15 @@ bool tb_chol_upper_part(size_t n, size_t n_done, double* v_a) {
     }
     if (n_rest > 0) {
       double* v_right = v_a + next * n + first;
-      tb_trsm_upper_transposed(n_block,
-                               n_rest,
-                               v_a + first * n + first,
-                               n,
-                               v_right,
-                               n);
-      tb_syrk_less(n_rest, n_block, v_right, n, v_a + next * n + next, n);
+      tb_trsm('U',
+              'T',
+              n_block,
+              n_rest,
+              v_a + first * n + first,
+              n,
+              v_right,
+              n);
+      tb_syrk('T', n_rest, n_block, -1, v_right, n, v_a + next * n + next, n);
     }
   }
   return true;
@@ -113,6 +115,6 @@ void tb_chol_inverse(size_t n,
   for (size_t j = 0; j < n; ++j) {
     v_work[j * n + j] = 1;
   }
-  tb_trsm_lower(n, n, v_lower, n, v_work, n);
+  tb_trsm('L', 'N', n, n, v_lower, n, v_work, n);
   tb_gemm('T', n, n, n, v_work, n, v_work, n, v_out, n);
 }

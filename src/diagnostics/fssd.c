@@ -15,13 +15,10 @@
  *                    + 8 beta^2 (2 (beta-1) r^2/q + 1)/q) */
 #include "diagnostics/fssd.h"
 
+#include "base/threads.h"
 #include "diagnostics/stein.h"
 
 #include <string.h>
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 enum { BLOCK = TB_STEIN_BLOCK, N_CHUNK = 8 };
 
@@ -47,14 +44,6 @@ size_t tb_fssd_scratch_size(const struct tb_fssd* p_fssd) {
           (size_t)p_fssd->n_threads * N_SQUARE * BLOCK * BLOCK);
 }
 
-static double inner(const double* v_a, const double* v_b, size_t n) {
-  double sum = 0;
-  for (size_t j = 0; j < n; ++j) {
-    sum += v_a[j] * v_b[j];
-  }
-  return sum;
-}
-
 void tb_fssd_prepare(struct tb_fssd* p_fssd, void* p_scratch) {
   const size_t n_dim = p_fssd->n_dim, n_draw = p_fssd->n_draw;
   p_fssd->v_norm = p_scratch;
@@ -66,13 +55,13 @@ void tb_fssd_prepare(struct tb_fssd* p_fssd, void* p_scratch) {
   for (size_t k = 0; k < n_draw; ++k) {
     const double* v_x = p_fssd->v_draw + k * n_dim;
     const double* v_b = p_fssd->v_gradient + k * n_dim;
-    p_fssd->v_norm[k] = inner(v_b, v_b, n_dim);
-    p_fssd->v_inner[k] = inner(v_b, v_x, n_dim);
-    p_fssd->v_size[k] = inner(v_x, v_x, n_dim);
+    p_fssd->v_norm[k] = tb_stein_inner(v_b, v_b, n_dim);
+    p_fssd->v_inner[k] = tb_stein_inner(v_b, v_x, n_dim);
+    p_fssd->v_size[k] = tb_stein_inner(v_x, v_x, n_dim);
   }
   for (size_t j = 0; j < p_fssd->n_location; ++j) {
     const double* v_v = p_fssd->v_location + j * n_dim;
-    p_fssd->v_far[j] = inner(v_v, v_v, n_dim);
+    p_fssd->v_far[j] = tb_stein_inner(v_v, v_v, n_dim);
   }
 }
 
@@ -89,45 +78,34 @@ struct column {
   double* v_g;        /* n, out */
 };
 
-/* q^beta, 1 / q and r^2 */
-TB_INLINE void column_powers(const struct tb_fssd* p_fssd,
+TB_INLINE void column_kernel(const struct tb_fssd* p_fssd,
                              const struct column* p_column,
-                             double* v_kernel,
-                             double* v_inverse,
-                             double* v_r2) {
-  double v_q[BLOCK];
-  const double c2 = p_fssd->c * p_fssd->c;
-  const double* v_size = p_fssd->v_size + p_column->start;
-  const double far = p_fssd->v_far[p_column->location];
-  size_t k = 0;
-  for (; k < p_column->n; ++k) {
-    const double r2 = v_size[k] + far - 2 * p_column->v_vx[k];
-    /* rounding may make it negative at a location that is a draw */
-    v_r2[k] = r2 > 0 ? r2 : 0;
-    v_q[k] = c2 + v_r2[k];
-  }
-  for (; k % 4 != 0; ++k) {
-    v_q[k] = c2;
-  }
-  tb_stein_powers(v_q, p_fssd->beta, v_kernel, v_inverse, k);
+                             struct tb_stein_column* p) {
+  tb_stein_kernel(p_fssd->v_size + p_column->start,
+                  p_fssd->v_far[p_column->location],
+                  p_column->v_vx,
+                  p_fssd->c,
+                  p_fssd->beta,
+                  p_column->n,
+                  p);
 }
 
 /* Coefficients of S; returns what the block adds to D. */
 TB_CLONES
 static double sum_column(const struct tb_fssd* p_fssd,
                          const struct column* p_column) {
-  double v_kernel[BLOCK], v_inverse[BLOCK], v_r2[BLOCK];
+  struct tb_stein_column at;
   const double* v_weight = p_fssd->v_weight + p_column->start;
   const double* v_norm = p_fssd->v_norm + p_column->start;
   const double* v_inner = p_fssd->v_inner + p_column->start;
   const double twice = 2 * p_fssd->beta;
   double square = 0;
-  column_powers(p_fssd, p_column, v_kernel, v_inverse, v_r2);
+  column_kernel(p_fssd, p_column, &at);
   for (size_t k = 0; k < p_column->n; ++k) {
-    const double f = v_weight[k] * v_kernel[k];
-    const double g = twice * f * v_inverse[k];
+    const double f = v_weight[k] * at.v_kernel[k];
+    const double g = twice * f * at.v_inverse[k];
     const double bu = v_inner[k] - p_column->v_vb[k];
-    square += f * f * v_norm[k] + 2 * f * g * bu + g * g * v_r2[k];
+    square += f * f * v_norm[k] + 2 * f * g * bu + g * g * at.v_r2[k];
     p_column->v_f[k] = f;
     p_column->v_g[k] = g;
   }
@@ -143,19 +121,19 @@ static double slope_column(const struct tb_fssd* p_fssd,
                            const double* v_sb,
                            double sv,
                            bool has_diagonal) {
-  double v_kernel[BLOCK], v_inverse[BLOCK], v_r2[BLOCK];
+  struct tb_stein_column at;
   const double* v_weight = p_fssd->v_weight + p_column->start;
   const double* v_norm = p_fssd->v_norm + p_column->start;
   const double* v_inner = p_fssd->v_inner + p_column->start;
   const double beta = p_fssd->beta;
   const double off = has_diagonal ? 0 : 1;
   double sum = 0;
-  column_powers(p_fssd, p_column, v_kernel, v_inverse, v_r2);
+  column_kernel(p_fssd, p_column, &at);
   for (size_t k = 0; k < p_column->n; ++k) {
-    const double inverse = v_inverse[k], r2 = v_r2[k];
-    const double w1 = v_weight[k] * v_kernel[k] * inverse;
+    const double inverse = at.v_inverse[k], r2 = at.v_r2[k];
+    const double w1 = v_weight[k] * at.v_kernel[k] * inverse;
     const double su = v_sx[k] - sv, bu = v_inner[k] - p_column->v_vb[k];
-    const double own = off * v_weight[k] * v_kernel[k] * w1;
+    const double own = off * v_weight[k] * at.v_kernel[k] * w1;
     const double from_sum =
         -4 * beta * w1 * (v_sb[k] + 2 * (beta - 1) * inverse * su);
     const double from_own =
@@ -218,9 +196,9 @@ static void add_block(const struct tb_fssd* p_fssd,
                            &here,
                            v_square[PRODUCT_sx] + at,
                            v_square[PRODUCT_sb] + at,
-                           inner(p_pass->v_sum + (column + j) * n_dim,
-                                 v_v + j * n_dim,
-                                 n_dim),
+                           tb_stein_inner(p_pass->v_sum + (column + j) * n_dim,
+                                          v_v + j * n_dim,
+                                          n_dim),
                            p_pass->has_diagonal);
     double total = 0;
     for (size_t k = 0; k < n_row; ++k) {
@@ -243,11 +221,7 @@ static void run_pass(const struct tb_fssd* p_fssd, const struct pass* p_pass) {
 #pragma omp parallel for num_threads(p_fssd->n_threads) schedule(dynamic, 1)
 #endif
   for (size_t chunk = 0; chunk < N_CHUNK; ++chunk) {
-    size_t thread = 0;
-#ifdef _OPENMP
-    thread = (size_t)omp_get_thread_num();
-#endif
-    double* v_work = p_fssd->v_work + thread * N_SQUARE * BLOCK * BLOCK;
+    double* v_work = p_fssd->v_work + tb_thread() * N_SQUARE * BLOCK * BLOCK;
     double* v_part = p_fssd->v_part + chunk * n_part;
     const size_t end =
         tb_min(p_fssd->n_draw, (chunk + 1) * n_block / N_CHUNK * BLOCK);

@@ -21,15 +21,11 @@
  * with W = q^(beta-1), V = q^(beta-2). */
 #include "diagnostics/ksd.h"
 
-#include "base/clip.h"
+#include "base/threads.h"
 #include "diagnostics/stein.h"
 
 #include <math.h>
 #include <string.h>
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 enum { BLOCK = TB_STEIN_BLOCK };
 enum { PRODUCT_draw, PRODUCT_gradient, PRODUCT_sum, N_PRODUCT };
@@ -105,61 +101,43 @@ static double column_sum(const struct tb_ksd* p_ksd,
                          const double* v_xx,
                          const double* v_bb,
                          const double* v_yy) {
-  double v_q[BLOCK], v_kernel[BLOCK], v_inverse[BLOCK];
   const double* v_square = p_ksd->v_square + start;
   const double* v_inner = p_ksd->v_inner + start;
   const double* v_weight = p_ksd->v_weight + start;
-  const double c2 = p_ksd->c * p_ksd->c, beta = p_ksd->beta;
-  const double s = p_ksd->balance;
+  const double beta = p_ksd->beta, s = p_ksd->balance;
   const double from_bb = s, from_both = 1 / s;
   const double twice = 2 * beta, four = 4 * beta * (beta - 1);
   const double d = (double)p_ksd->n_dim;
   double sum = 0;
 
+  struct tb_stein_column at;
+  tb_stein_kernel(v_square, p_column->square, v_xx, p_ksd->c, beta, n, &at);
+
   size_t k = 0;
 #ifdef TB_VECTOR
   tb_v4d v_part = {0, 0, 0, 0};
   for (; k + 4 <= n; k += 4) {
-    tb_v4d r2 = *(const tb_v4d*)(v_square + k) + p_column->square -
-                2.0 * *(const tb_v4d*)(v_xx + k);
-    /* rounding may make it negative for draws that are equal */
-    r2 = TB_V_SELECT(r2 > 0.0, r2, TB_V_ALL(0.0));
-    *(tb_v4d*)(v_q + k) = c2 + r2;
-  }
-#endif
-  for (; k < n; ++k) {
-    const double r2 = v_square[k] + p_column->square - 2 * v_xx[k];
-    v_q[k] = c2 + (r2 > 0 ? r2 : 0);
-  }
-  for (; k % 4 != 0; ++k) {
-    v_q[k] = c2;
-  }
-  tb_stein_powers(v_q, beta, v_kernel, v_inverse, k);
-
-  k = 0;
-#ifdef TB_VECTOR
-  for (; k + 4 <= n; k += 4) {
     const tb_v4d xx = *(const tb_v4d*)(v_xx + k);
     const tb_v4d bb = *(const tb_v4d*)(v_bb + k);
     const tb_v4d yy = *(const tb_v4d*)(v_yy + k);
-    const tb_v4d inverse = *(const tb_v4d*)(v_inverse + k);
-    const tb_v4d r2 = *(const tb_v4d*)(v_q + k) - c2;
+    const tb_v4d inverse = *(const tb_v4d*)(at.v_inverse + k);
+    const tb_v4d r2 = *(const tb_v4d*)(at.v_r2 + k);
     const tb_v4d cross = (yy - xx) * from_both - from_bb * bb -
                          *(const tb_v4d*)(v_inner + k) - p_column->inner;
     const tb_v4d bracket =
         bb + inverse * (twice * (cross - d) - four * r2 * inverse);
-    v_part += *(const tb_v4d*)(v_weight + k) * *(const tb_v4d*)(v_kernel + k) *
-              bracket;
+    v_part += *(const tb_v4d*)(v_weight + k) *
+              *(const tb_v4d*)(at.v_kernel + k) * bracket;
   }
   sum = (v_part[0] + v_part[1]) + (v_part[2] + v_part[3]);
 #endif
   for (; k < n; ++k) {
-    const double r2 = v_q[k] - c2;
+    const double inverse = at.v_inverse[k];
     const double cross = (v_yy[k] - v_xx[k]) * from_both - from_bb * v_bb[k] -
                          v_inner[k] - p_column->inner;
-    sum += v_weight[k] * v_kernel[k] *
+    sum += v_weight[k] * at.v_kernel[k] *
            (v_bb[k] +
-            v_inverse[k] * (twice * (cross - d) - four * r2 * v_inverse[k]));
+            inverse * (twice * (cross - d) - four * at.v_r2[k] * inverse));
   }
   return sum;
 }
@@ -174,23 +152,19 @@ static void column_kernels(const struct tb_ksd* p_ksd,
                            double* v_k,
                            double* v_w,
                            double* v_v) {
-  double v_q[BLOCK], v_kernel[BLOCK], v_inverse[BLOCK];
-  const double* v_square = p_ksd->v_square + start;
+  struct tb_stein_column at;
   const double* v_weight = p_ksd->v_weight + start;
-  const double c2 = p_ksd->c * p_ksd->c;
-  size_t k = 0;
-  for (; k < n; ++k) {
-    const double r2 = v_square[k] + square - 2 * v_xx[k];
-    v_q[k] = c2 + (r2 > 0 ? r2 : 0);
-  }
-  for (; k % 4 != 0; ++k) {
-    v_q[k] = c2;
-  }
-  tb_stein_powers(v_q, p_ksd->beta, v_kernel, v_inverse, k);
-  for (k = 0; k < n; ++k) {
-    v_k[k] = v_weight[k] * v_kernel[k];
-    v_w[k] = v_k[k] * v_inverse[k];
-    v_v[k] = v_w[k] * v_inverse[k];
+  tb_stein_kernel(p_ksd->v_square + start,
+                  square,
+                  v_xx,
+                  p_ksd->c,
+                  p_ksd->beta,
+                  n,
+                  &at);
+  for (size_t k = 0; k < n; ++k) {
+    v_k[k] = v_weight[k] * at.v_kernel[k];
+    v_w[k] = v_k[k] * at.v_inverse[k];
+    v_v[k] = v_w[k] * at.v_inverse[k];
   }
 }
 
@@ -241,14 +215,11 @@ static void vector_task(const struct tb_ksd* p_ksd,
 
   const double c2 = p_ksd->c * p_ksd->c;
   const double kernel = pow(c2, p_ksd->beta);
-  const double trace = -2 * p_ksd->beta * kernel / c2 * (double)p_ksd->n_dim;
+  const double trace = -2 * p_ksd->beta * kernel / c2 * (double)n_dim;
   for (size_t l = column; l < column + n_column; ++l) {
     const double w = p_ksd->v_weight[l];
-    const double* v_b = p_ksd->v_gradient + l * p_ksd->n_dim;
-    double square = 0;
-    for (size_t j = 0; j < p_ksd->n_dim; ++j) {
-      square += v_b[j] * v_b[j];
-    }
+    const double* v_b = p_ksd->v_gradient + l * n_dim;
+    const double square = tb_stein_inner(v_b, v_b, n_dim);
     v_below[l] *= 2 * w;
     v_diagonal[l] = w * w * (kernel * square + trace);
   }
@@ -355,11 +326,7 @@ void tb_ksd_advance(const struct tb_ksd* p_ksd,
   /* the longest columns first */
   for (size_t i = 0; i < last - first; ++i) {
     const size_t task = last - 1 - i;
-    size_t thread = 0;
-#ifdef _OPENMP
-    thread = (size_t)omp_get_thread_num();
-#endif
-    double* v_work = p_ksd->v_work + thread * n_work;
+    double* v_work = p_ksd->v_work + tb_thread() * n_work;
     if (p_ksd->by_coordinate) {
       coordinate_task(p_ksd, task, v_work, v_diagonal, v_below);
     } else {

@@ -1,4 +1,4 @@
-/* What the Stein discrepancies (ksd.h, fssd.h) share: powers of the inverse
+/* What the Stein discrepancies (ksd.h, fssd.h) share: the inverse
  * multiquadric kernel, and products of blocks of draws. */
 #ifndef TB_DIAGNOSTICS_STEIN_H
 #define TB_DIAGNOSTICS_STEIN_H
@@ -15,6 +15,15 @@
  * OpenBLAS not to split them among threads of its own, for which the threads
  * here would wait. */
 #define TB_STEIN_BLOCK 64
+
+static inline double
+tb_stein_inner(const double* v_a, const double* v_b, size_t n) {
+  double sum = 0;
+  for (size_t j = 0; j < n; ++j) {
+    sum += v_a[j] * v_b[j];
+  }
+  return sum;
+}
 
 /* q -> q^beta, 1 / q. For beta = -1/2 by Newton's iteration for q^(-1/2) from
  * the exponent (relative error 0.034, squared four times, to rounding). */
@@ -53,6 +62,44 @@ TB_INLINE void tb_stein_powers(const double* v_q,
     v_kernel[k] = sqrt(v_inverse[k]);
   }
 #endif
+}
+
+/* The kernel of a block's draws x_k and one place v. */
+struct tb_stein_column {
+  double v_r2[TB_STEIN_BLOCK];      /* r^2 = ||x_k - v||^2 */
+  double v_kernel[TB_STEIN_BLOCK];  /* q^beta, q = c^2 + r^2 */
+  double v_inverse[TB_STEIN_BLOCK]; /* 1 / q */
+};
+
+/* v_size: n, ||x_k||^2; size: ||v||^2; v_inner: n, x_k.v */
+TB_INLINE void tb_stein_kernel(const double* v_size,
+                               double size,
+                               const double* v_inner,
+                               double c,
+                               double beta,
+                               size_t n,
+                               struct tb_stein_column* p) {
+  double v_q[TB_STEIN_BLOCK];
+  const double c2 = c * c;
+  size_t k = 0;
+  /* rounding may make r^2 negative where v is a draw */
+#ifdef TB_VECTOR
+  for (; k + 4 <= n; k += 4) {
+    const tb_v4d r2 = *(const tb_v4d*)(v_size + k) + size -
+                      2.0 * *(const tb_v4d*)(v_inner + k);
+    *(tb_v4d*)(p->v_r2 + k) = TB_V_SELECT(r2 > 0.0, r2, TB_V_ALL(0.0));
+    *(tb_v4d*)(v_q + k) = c2 + *(const tb_v4d*)(p->v_r2 + k);
+  }
+#endif
+  for (; k < n; ++k) {
+    const double r2 = v_size[k] + size - 2 * v_inner[k];
+    p->v_r2[k] = r2 > 0 ? r2 : 0;
+    v_q[k] = c2 + p->v_r2[k];
+  }
+  for (; k % 4 != 0; ++k) { /* the last vector is filled up */
+    v_q[k] = c2;
+  }
+  tb_stein_powers(v_q, beta, p->v_kernel, p->v_inverse, k);
 }
 
 /* C = A'B, n_row x n_column with leading dimension TB_STEIN_BLOCK, of two

@@ -258,24 +258,35 @@ SEXP ffi_model_merge(SEXP model, SEXP most) {
   return status == TB_STATUS_ok ? out : ffi_status(status);
 }
 
-/* sampler coordinates -> parameters, columns */
-SEXP ffi_model_to_parameter(SEXP model, SEXP phi) {
+/* columns, each through one of the maps of the model's frame */
+static SEXP
+map_points(SEXP model,
+           SEXP from,
+           const char* name,
+           void (*map)(const struct tb_frame*, const double*, double*)) {
   const struct tb_model* p_model = ffi_model(model);
   const size_t n_dim = p_model->n_dim;
-  const size_t n_point = ffi_columns(phi, n_dim, "phi");
-  const double* v_phi = REAL(phi);
+  const size_t n_point = ffi_columns(from, n_dim, name);
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int)n_dim, (int)n_point));
-  for (size_t p = 0; p < n_point; ++p) {
-    if (p_model->p_frame == NULL) {
-      memcpy(REAL(out) + p * n_dim, v_phi + p * n_dim, n_dim * sizeof(double));
-    } else {
-      tb_frame_to_parameter(p_model->p_frame,
-                            v_phi + p * n_dim,
-                            REAL(out) + p * n_dim);
+  if (p_model->p_frame == NULL) {
+    memcpy(REAL(out), REAL(from), n_point * n_dim * sizeof(double));
+  } else {
+    for (size_t p = 0; p < n_point; ++p) {
+      map(p_model->p_frame, REAL(from) + p * n_dim, REAL(out) + p * n_dim);
     }
   }
   UNPROTECT(1);
   return out;
+}
+
+/* sampler coordinates -> parameters */
+SEXP ffi_model_to_parameter(SEXP model, SEXP phi) {
+  return map_points(model, phi, "phi", tb_frame_to_parameter);
+}
+
+/* and back */
+SEXP ffi_model_to_sampler(SEXP model, SEXP theta) {
+  return map_points(model, theta, "theta", tb_frame_to_sampler);
 }
 
 /* parameters -> variables, columns */
@@ -291,28 +302,6 @@ SEXP ffi_model_to_variables(SEXP model, SEXP theta) {
       p_model->type->constrain(p_model, v_theta + p * n_dim, v_out);
     } else {
       memcpy(v_out, v_theta + p * n_dim, n_dim * sizeof(double));
-    }
-  }
-  UNPROTECT(1);
-  return out;
-}
-
-/* parameters -> sampler coordinates, columns */
-SEXP ffi_model_to_sampler(SEXP model, SEXP theta) {
-  const struct tb_model* p_model = ffi_model(model);
-  const size_t n_dim = p_model->n_dim;
-  const size_t n_point = ffi_columns(theta, n_dim, "theta");
-  const double* v_theta = REAL(theta);
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int)n_dim, (int)n_point));
-  for (size_t p = 0; p < n_point; ++p) {
-    if (p_model->p_frame == NULL) {
-      memcpy(REAL(out) + p * n_dim,
-             v_theta + p * n_dim,
-             n_dim * sizeof(double));
-    } else {
-      tb_frame_to_sampler(p_model->p_frame,
-                          v_theta + p * n_dim,
-                          REAL(out) + p * n_dim);
     }
   }
   UNPROTECT(1);

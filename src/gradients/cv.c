@@ -1,7 +1,7 @@
 /* Control variates (Baker, Fearnhead, Fox & Nemeth 2019, section 3):
  *
- *   sum_i g_i(ref) + g_0(theta) + (1/n) sum_{i in S} [g_i(theta) -
- * g_i(ref)]/p_i
+ *   g_0(theta) + sum_i g_i(ref) + (1/n) sum_{i in S} a_i / p_i,
+ *   a_i = g_i(theta) - g_i(ref)
  *
  * Where g_i = r_i x_i, the scalars r_i(ref) stand in the model beside y_i, and
  * the estimate costs one inner product a row, as the simple one does.

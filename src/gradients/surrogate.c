@@ -10,8 +10,8 @@
  * alone, whose coordinates are the leading ones (tb_cv2_rows()), and phi comes
  * in here only. What that became where the prior was read before:
  *
- *   cv2.c         v_P, is_quadratic, log_prior and g_0 at the reference are
- * those of the fixed priors, P = 0 where a mixture covers a coefficient:
+ *   cv2.c         v_P, is_quadratic, log_prior and g_0 at the reference: of the
+ *                 fixed priors, P = 0 where a mixture covers a coefficient, so
  *                 constants of a run as before; its estimate, which would need
  *                 phi's, is refused
  *   cv2.c         A = P + s H need not have a factor: the law is one given phi

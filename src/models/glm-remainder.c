@@ -129,7 +129,7 @@ enum tb_status glm_norms(const struct tb_model* p_model,
     const double* v_block =
         p_store->type->block(p_store, p_batch->start + first, n_row, v_rows);
     memmove(v_rows, v_block, n_row * n_padded * sizeof(double));
-    tb_trsm_lower(n_coef, n_row, v_chol, p_model->n_dim, v_rows, n_padded);
+    tb_trsm('L', 'N', n_coef, n_row, v_chol, p_model->n_dim, v_rows, n_padded);
     for (size_t k = 0; k < n_row; ++k) {
       v_out[first + k] = sqrt(tb_square_norm(v_rows + k * n_padded, n_coef));
     }

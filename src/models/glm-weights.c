@@ -265,7 +265,7 @@ static void row_norms(const struct tb_model* p_model,
     return;
   }
   memmove(v_rows, v_block, n_row * n_padded * sizeof(double));
-  tb_trsm_lower(n_coef, n_row, v_chol, n_dim, v_rows, n_padded);
+  tb_trsm('L', 'N', n_coef, n_row, v_chol, n_dim, v_rows, n_padded);
   block_norms(v_rows, n_row, n_coef, n_padded, v_sigma_norm);
 }
 

@@ -183,7 +183,7 @@ static enum tb_status glm_whiten(struct tb_model* p_model,
         }
       }
     } else {
-      tb_trsm_lower(p_glm->n_coef, n_row, v_chol, n_dim, v_rows, n_padded);
+      tb_trsm('L', 'N', p_glm->n_coef, n_row, v_chol, n_dim, v_rows, n_padded);
     }
     (void)tb_store_write(p_store, start, n_row, v_rows); /* it is writable */
   }

@@ -86,7 +86,7 @@ void groups_curvature_prior(const struct tb_model* p_model,
 /* v (n x n, symmetric) := L^-1 v, and again from the other side */
 static void
 whiten_sides(size_t n, const double* v_chol, bool is_both, double* v) {
-  tb_trsm_lower(n, n, v_chol, n, v, n);
+  tb_trsm('L', 'N', n, n, v_chol, n, v, n);
   for (size_t i = 0; is_both && i < n; ++i) {
     for (size_t j = 0; j < i; ++j) {
       const double swap = v[i * n + j];
@@ -95,7 +95,7 @@ whiten_sides(size_t n, const double* v_chol, bool is_both, double* v) {
     }
   }
   if (is_both) {
-    tb_trsm_lower(n, n, v_chol, n, v, n);
+    tb_trsm('L', 'N', n, n, v_chol, n, v, n);
   }
 }
 

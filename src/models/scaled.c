@@ -10,9 +10,11 @@
  *
  * move() proposes theta given phi from the normal law N(m, A^-1) that it would
  * have if the log likelihood were quadratic, with Hessian -H and gradient g at
- * c (priors/mixture-law.h): anew, or near by, theta' = m + a (theta - m) +
- * sqrt(1
- * - a^2) A^-1/2 xi. Both are reversible for that law.
+ * c (priors/mixture-law.h): anew, or near by,
+ *
+ *   theta' = m + a (theta - m) + sqrt(1 - a^2) A^-1/2 xi.
+ *
+ * Both are reversible for that law.
  *
  *   symbol  variable  shape    owner
  *   theta   v_theta   n_base   caller

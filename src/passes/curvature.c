@@ -83,7 +83,7 @@ static enum tb_status take_minus(struct curvature* p, size_t n_row) {
       v_to += p->n_lead;
     }
   }
-  tb_syrk(n_root, n_minus, v_apart, p->n_lead, p->v_minus, n_dim);
+  tb_syrk('N', n_root, n_minus, 1, v_apart, p->n_lead, p->v_minus, n_dim);
   free(v_apart);
   return TB_STATUS_ok;
 }
@@ -104,7 +104,14 @@ static enum tb_status add_blocks(struct curvature* p,
     status = tb_pass_over(p_pass, &block, v_total);
     if (status == TB_STATUS_ok && n_root > 0) {
       status = take_minus(p, block.n_batch);
-      tb_syrk(n_root, block.n_batch, p->v_root, p->n_lead, v_hessian, n_dim);
+      tb_syrk('N',
+              n_root,
+              block.n_batch,
+              1,
+              p->v_root,
+              p->n_lead,
+              v_hessian,
+              n_dim);
     }
     first += block.n_batch;
   } while (first < p_batch->n_batch && status == TB_STATUS_ok);

@@ -1,12 +1,10 @@
 #include "passes/pass.h"
 
 #include "base/clip.h"
+#include "base/threads.h"
 
 #include <stdlib.h>
 #include <string.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 /* Parts for each thread to choose from before sums are added. */
 #define N_EACH 4
@@ -45,11 +43,7 @@ static enum tb_status one_part(const struct tb_pass* p_pass,
                                const struct tb_batch* p_batch,
                                size_t number,
                                double* v_sum) {
-  size_t thread = 0;
-#ifdef _OPENMP
-  thread = (size_t)omp_get_thread_num();
-#endif
-  char* p_scratch = p_pass->p_memory + thread * p_pass->n_work;
+  char* p_scratch = p_pass->p_memory + tb_thread() * p_pass->n_work;
   char* p_own = p_scratch + p_pass->n_work - own_size(p_pass);
   const size_t first = number * p_pass->n_part_row;
   const struct tb_part part = {

@@ -36,8 +36,10 @@ static enum tb_status sums_part(void* p_what, const struct tb_part* p_part) {
                                                          p_part->v_own,
                                                          p->n_lead);
   if (status == TB_STATUS_ok) {
-    tb_syrk(p->n_all,
+    tb_syrk('N',
+            p->n_all,
             p_part->batch.n_batch,
+            1,
             p_part->v_own,
             p->n_lead,
             p_part->v_sum,

@@ -95,10 +95,10 @@ static enum tb_status hessian_part(void* p_what, const struct tb_part* p_part) {
     for (size_t k = 0; k < n_square; ++k) {
       v_row[k] -= p->v_none[k];
     }
-    tb_trsm_lower(n, n, p->v_chol, n, v_row, n);
+    tb_trsm('L', 'N', n, n, p->v_chol, n, v_row, n);
     if (p->type == TB_WEIGHT_leverage) {
       transpose(n, v_row);
-      tb_trsm_lower(n, n, p->v_chol, n, v_row, n);
+      tb_trsm('L', 'N', n, n, p->v_chol, n, v_row, n);
     }
     double sum = 0;
     for (size_t k = 0; k < n_square; ++k) {

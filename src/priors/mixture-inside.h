@@ -63,6 +63,22 @@ static inline double simulate_half_student(double df, struct tb_rng* p_rng) {
   return isinf(df) ? x : x + simulate_inverse_chi(df, p_rng);
 }
 
+/* `is_valid` of a member without arguments */
+static inline bool has_no_argument(const struct tb_mixture* p_mixture) {
+  (void)p_mixture;
+  return true;
+}
+
+/* P where 1 / P_j = s_j^2 u_j^2 and phi is log u */
+static inline void precision_of_locals(const struct tb_mixture* p_mixture,
+                                       const double* v_phi,
+                                       double* v_precision) {
+  for (size_t j = 0; j < p_mixture->n_coef; ++j) {
+    const double s = p_mixture->v_scale[j];
+    v_precision[j] = exp(-2 * v_phi[j]) / (s * s);
+  }
+}
+
 /* x of phi where each is a logarithm */
 static inline void natural_of_logarithms(const struct tb_mixture* p_mixture,
                                          const double* v_phi,

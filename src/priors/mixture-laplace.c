@@ -2,11 +2,6 @@
  * 1 / P_j = s_j^2 u_j^2, u_j^2 ~ exponential(1/2). */
 #include "priors/mixture-inside.h"
 
-static bool laplace_is_valid(const struct tb_mixture* p_mixture) {
-  (void)p_mixture;
-  return true;
-}
-
 static double laplace_log_prior(const struct tb_mixture* p_mixture,
                                 const double* v_phi) {
   double sum = 0;
@@ -14,15 +9,6 @@ static double laplace_log_prior(const struct tb_mixture* p_mixture,
     sum += 2 * v_phi[j] - 0.5 * exp(2 * v_phi[j]);
   }
   return sum;
-}
-
-static void laplace_precision(const struct tb_mixture* p_mixture,
-                              const double* v_phi,
-                              double* v_precision) {
-  for (size_t j = 0; j < p_mixture->n_coef; ++j) {
-    const double s = p_mixture->v_scale[j];
-    v_precision[j] = exp(-2 * v_phi[j]) / (s * s);
-  }
 }
 
 static void laplace_gradient(const struct tb_mixture* p_mixture,
@@ -68,9 +54,9 @@ static void laplace_simulate(const struct tb_mixture* p_mixture,
 const struct tb_mixture_type tb_mixture_laplace = {
     .name = "laplace",
     .has_locals = true,
-    .is_valid = laplace_is_valid,
+    .is_valid = has_no_argument,
     .log_prior = laplace_log_prior,
-    .precision = laplace_precision,
+    .precision = precision_of_locals,
     .gradient = laplace_gradient,
     .draw = laplace_draw,
     .simulate = laplace_simulate,

@@ -2,11 +2,6 @@
  * gamma(n_j / 2, n_j / 2), n_j the degrees of freedom. */
 #include "priors/mixture-inside.h"
 
-static bool student_is_valid(const struct tb_mixture* p_mixture) {
-  (void)p_mixture;
-  return true;
-}
-
 static double student_log_prior(const struct tb_mixture* p_mixture,
                                 const double* v_phi) {
   double sum = 0;
@@ -14,15 +9,6 @@ static double student_log_prior(const struct tb_mixture* p_mixture,
     sum += log_inverse_chi(v_phi[j], p_mixture->v_shape[j]);
   }
   return sum;
-}
-
-static void student_precision(const struct tb_mixture* p_mixture,
-                              const double* v_phi,
-                              double* v_precision) {
-  for (size_t j = 0; j < p_mixture->n_coef; ++j) {
-    const double s = p_mixture->v_scale[j];
-    v_precision[j] = exp(-2 * v_phi[j]) / (s * s);
-  }
 }
 
 static void student_gradient(const struct tb_mixture* p_mixture,
@@ -63,9 +49,9 @@ const struct tb_mixture_type tb_mixture_student = {
     .name = "student",
     .has_locals = true,
     .has_shape = true,
-    .is_valid = student_is_valid,
+    .is_valid = has_no_argument,
     .log_prior = student_log_prior,
-    .precision = student_precision,
+    .precision = precision_of_locals,
     .gradient = student_gradient,
     .draw = student_draw,
     .simulate = student_simulate,

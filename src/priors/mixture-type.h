@@ -28,7 +28,8 @@
  * first, then one of each coefficient where a member has them.
  *
  * A new member: its .c with a table at the end, one line in
- * registry-mixtures.c, one in Makevars, its entry in R/prior-mixture.R.
+ * registry-mixtures.c, one in Makevars, its constructor in R/prior-mixture.R
+ * and its entry in R/prior.R.
  *
  * A table and a mixture are const while chains run. */
 #ifndef TB_PRIORS_MIXTURE_TYPE_H

@@ -13,13 +13,9 @@
  *   D^T g    v_pulled     n_free   the caller's scratch
  *   w'       v_w          n_free   the caller's scratch
  */
-#include "proposals/proposal.h"
+#include "proposals/shared.h"
 
 #include <math.h>
-
-static bool block_is_possible(const double* v_option) {
-  return v_option[0] >= 0 && v_option[0] < 1;
-}
 
 static enum tb_status block_draw(struct tb_chain* p_chain,
                                  const struct tb_surrogate* p_surrogate,
@@ -31,42 +27,33 @@ static enum tb_status block_draw(struct tb_chain* p_chain,
   if (tb_surrogate_has_scales(p_surrogate)) {
     return TB_STATUS_unsupported; /* refused before the run */
   }
-  const size_t n_free = tb_surrogate_n_free(p_surrogate);
-  const size_t n_dim = p_chain->n_dim;
   const double stay = v_option[0], rest = sqrt(1 - stay * stay);
-  struct tb_rng* p_rng = &p_chain->v_rng[TB_STREAM_noise];
-  double* v_w = v_scratch;
-  double* v_gradient = v_w + n_dim;
-  double* v_pulled = v_gradient + n_dim;
-  tb_rng_fill_norm(p_rng, v_w, n_free);
   if (p_surrogate->n_free == 0) {
-    tb_surrogate_draw(p_chain,
-                      p_surrogate,
-                      stay,
-                      p_from->v_theta,
-                      v_w,
-                      v_gradient,
-                      p_to->v_theta);
-  } else {
-    tb_surrogate_law_gradient(p_chain,
-                              p_surrogate,
-                              p_from->v_theta,
-                              v_gradient);
-    tb_surrogate_pull(p_surrogate, v_gradient, v_pulled);
-    for (size_t j = 0; j < n_free; ++j) {
-      v_w[j] = (1 - stay) * v_pulled[j] + rest * v_w[j];
-    }
-    tb_surrogate_move(p_surrogate, p_from->v_theta, v_w, p_to->v_theta);
+    return tb_spot_draw(p_chain,
+                        p_surrogate,
+                        stay,
+                        p_from,
+                        p_to,
+                        v_scratch,
+                        p_log);
   }
-  const enum tb_status status =
-      tb_surrogate_beyond(p_chain, p_surrogate, p_to->v_theta, &p_to->beyond);
-  *p_log = p_to->beyond - p_from->beyond;
-  return status;
+  const size_t n_free = p_surrogate->n_free;
+  double* v_w = v_scratch;
+  double* v_gradient = v_w + p_chain->n_dim;
+  double* v_pulled = v_gradient + p_chain->n_dim;
+  tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise], v_w, n_free);
+  tb_surrogate_law_gradient(p_chain, p_surrogate, p_from->v_theta, v_gradient);
+  tb_surrogate_pull(p_surrogate, v_gradient, v_pulled);
+  for (size_t j = 0; j < n_free; ++j) {
+    v_w[j] = (1 - stay) * v_pulled[j] + rest * v_w[j];
+  }
+  tb_surrogate_move(p_surrogate, p_from->v_theta, v_w, p_to->v_theta);
+  return tb_spot_ratio(p_chain, p_surrogate, p_from, p_to, 0, p_log);
 }
 
 const struct tb_proposal_type tb_proposal_block = {
     .name = "block",
-    .is_possible = block_is_possible,
+    .is_possible = tb_proposal_has_stay,
     .n_array = 3,
     .draw = block_draw,
 };

@@ -13,7 +13,7 @@
  *   g(w)     v_pulled     n_free   the caller's scratch
  */
 #include "base/norm.h"
-#include "proposals/proposal.h"
+#include "proposals/shared.h"
 
 #include <math.h>
 #include <string.h>
@@ -21,9 +21,8 @@
 #define LEAPS_MOST 1e6
 
 static bool hmc_is_possible(const double* v_option) {
-  const double leaps = v_option[1];
-  return v_option[0] > 0 && isfinite(v_option[0]) && leaps >= 1 &&
-         leaps <= LEAPS_MOST && leaps == floor(leaps);
+  return tb_proposal_has_width(v_option) &&
+         tb_proposal_is_count(v_option[1], LEAPS_MOST);
 }
 
 /* v_momentum += size D^T g(theta) */

@@ -1,6 +1,6 @@
 /* Independent draws from the normal law of a surrogate, given hyperparameters:
  * what is left of the ratio is what the surrogate has beyond it. */
-#include "proposals/proposal.h"
+#include "proposals/shared.h"
 
 static enum tb_status independent_draw(struct tb_chain* p_chain,
                                        const struct tb_surrogate* p_surrogate,
@@ -10,18 +10,7 @@ static enum tb_status independent_draw(struct tb_chain* p_chain,
                                        double* v_scratch,
                                        double* p_log) {
   (void)v_option;
-  tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise], v_scratch, p_chain->n_dim);
-  tb_surrogate_draw(p_chain,
-                    p_surrogate,
-                    0,
-                    p_from->v_theta,
-                    v_scratch,
-                    NULL,
-                    p_to->v_theta);
-  const enum tb_status status =
-      tb_surrogate_beyond(p_chain, p_surrogate, p_to->v_theta, &p_to->beyond);
-  *p_log = p_to->beyond - p_from->beyond;
-  return status;
+  return tb_spot_draw(p_chain, p_surrogate, 0, p_from, p_to, v_scratch, p_log);
 }
 
 const struct tb_proposal_type tb_proposal_independent = {

@@ -7,17 +7,15 @@
  *
  * A slice costs a factorisation (priors/mixture-slice.c), a proposal another:
  * for few phi only. */
-#include "proposals/proposal.h"
+#include "proposals/shared.h"
 
 #include <math.h>
-#include <string.h>
 
 #define ROUNDS_MOST 1000
 
 static bool marginal_is_possible(const double* v_option) {
-  const double width = v_option[0], rounds = v_option[1];
-  return width > 0 && isfinite(width) && rounds >= 1 && rounds <= ROUNDS_MOST &&
-         rounds == floor(rounds);
+  return tb_proposal_has_width(v_option) &&
+         tb_proposal_is_count(v_option[1], ROUNDS_MOST);
 }
 
 static enum tb_status marginal_draw(struct tb_chain* p_chain,
@@ -31,8 +29,7 @@ static enum tb_status marginal_draw(struct tb_chain* p_chain,
   const size_t n_dim = p_chain->n_dim;
   const size_t n_coef = tb_surrogate_n_coef(p_surrogate);
   *p_log = -INFINITY;
-  memcpy(p_to->v_theta, p_from->v_theta, n_dim * sizeof(double));
-  p_to->beyond = p_from->beyond;
+  tb_spot_copy(p_chain, p_from, p_to);
   if (!tb_surrogate_has_scales(p_surrogate)) {
     return TB_STATUS_unsupported; /* refused before the run */
   }
@@ -49,10 +46,7 @@ static enum tb_status marginal_draw(struct tb_chain* p_chain,
     return TB_STATUS_ok; /* to rounding: it stays */
   }
   tb_surrogate_draw_given(p_chain, p_surrogate, v_scratch, p_to->v_theta);
-  const enum tb_status status =
-      tb_surrogate_beyond(p_chain, p_surrogate, p_to->v_theta, &p_to->beyond);
-  *p_log = p_to->beyond - p_from->beyond;
-  return status;
+  return tb_spot_ratio(p_chain, p_surrogate, p_from, p_to, 0, p_log);
 }
 
 const struct tb_proposal_type tb_proposal_marginal = {

@@ -5,16 +5,11 @@
  *
  * Its option: the width w, in lengths of the line's direction. It is reversible
  * by itself, the coin always falls on its side. */
-#include "proposals/proposal.h"
+#include "proposals/shared.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { N_OUT = 64, N_IN = 200 };
-
-static bool slice_is_possible(const double* v_option) {
-  return v_option[0] > 0 && isfinite(v_option[0]);
-}
 
 struct line {
   struct tb_chain* p_chain;
@@ -74,8 +69,7 @@ static enum tb_status slice_draw(struct tb_chain* p_chain,
                       .p_to = p_to};
   (void)v_scratch;
   *p_log = -INFINITY; /* stays, where there is no line */
-  p_to->beyond = p_from->beyond;
-  memcpy(p_to->v_theta, p_from->v_theta, p_chain->n_dim * sizeof(double));
+  tb_spot_copy(p_chain, p_from, p_to);
   if (p_surrogate->lines.n_line == 0) {
     return TB_STATUS_ok;
   }
@@ -116,6 +110,6 @@ static enum tb_status slice_draw(struct tb_chain* p_chain,
 
 const struct tb_proposal_type tb_proposal_slice = {
     .name = "slice",
-    .is_possible = slice_is_possible,
+    .is_possible = tb_proposal_has_width,
     .draw = slice_draw,
 };

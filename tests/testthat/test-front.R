@@ -116,3 +116,25 @@ test_that("variables keeps some of the draws, and what needs all says so", {
     class = "tall_error_unsupported"
   )
 })
+
+test_that("a front end has fields that are declared, and no others", {
+  asked <- structure(list(), class = "tall_asked")
+  front <- new_front("glm", "tall_glm", asked, list(), list(), TRUE)
+  expect_identical(unclass(front)[names(front_fields)], front_fields)
+  own <- new_front(
+    "glm",
+    "tall_glm",
+    asked,
+    list(),
+    list(),
+    TRUE,
+    whitens = FALSE,
+    store = NULL
+  )
+  expect_false(own$whitens)
+  expect_named(own, names(front))
+  expect_error(
+    new_front("glm", "tall_glm", asked, list(), list(), TRUE, whiten = FALSE),
+    "whiten"
+  )
+})

@@ -260,3 +260,26 @@ test_that("models without derivatives, or with too many, are told", {
     class = "tall_error_unsupported"
   )
 })
+
+test_that("the recipe's estimator has moves beside what users say", {
+  moves <- new_moves(diag(2), lines = matrix(1, 2, 1))
+  expect_s3_class(moves, "tall_moves")
+  expect_named(moves, c("metric", "lines"))
+  own <- gradient_expanded(c(0, 1), moves)
+  users <- gradient_cv(c(0, 1), order = 2)
+  expect_identical(own$args, users$args)
+  expect_identical(class(own), class(users))
+  expect_identical(own$surrogate, moves)
+  expect_false(is_ahead(own))
+  # chains that stay on the surrogate
+  expect_identical(without_test(own)$surrogate$untested, 1)
+  params <- surrogate_params(
+    kernel_smh(awkward = 2),
+    without_test(own)$surrogate,
+    n_data = 5,
+    n_dim = 2
+  )
+  expect_identical(params[["awkward"]], 1)
+  expect_identical(params[["untested"]], 1)
+  expect_false(is.object(params))
+})

@@ -211,3 +211,21 @@ test_that("what only all rows at once can do is left to those at hand", {
   fit <- suppressWarnings(run(data, z ~ x + beside))
   expect_identical(names(coef(fit)), c("(Intercept)", "x", "beside"))
 })
+
+test_that("a pilot's rows stand for others, and some of them for themselves", {
+  local_short_look(200)
+  data <- rows_data()
+  found <- looked_at(quote(tall_glm(y ~ x + g, data, binomial())))
+  pilot <- found$pilot
+  expect_s3_class(pilot, c("tall_rows_pilot", "tall_rows_memory"))
+  expect_false(pilot$is_alike)
+  expect_length(pilot$stands, nrow(pilot$x))
+  expect_output(print(pilot), "stand for others")
+  some <- rows_at(pilot, 3:5)
+  expect_identical(class(some), c("tall_rows_memory", "tall_rows"))
+  expect_setequal(names(some), setdiff(names(pilot), c(
+    "stands", "is_alike", "is_every", "within"
+  )))
+  expect_identical(some$x, pilot$x[3:5, ])
+  expect_identical(some$y, pilot$y[3:5])
+})

@@ -77,6 +77,21 @@ double check_distance(double a, double b);
 double
 check_chi_square(const double* v_observed, const double* v_expected, size_t n);
 
+/* The same of those cells alone that are expected often enough to tell; *p_n:
+ * how many. */
+double check_cells(const double* v_observed,
+                   const double* v_expected,
+                   size_t n,
+                   size_t* p_n);
+/* Are counts of steps from a cell to another, n x n, as those the other way
+ * round? A number as that of check_chi_square(), 0 where no pair tells; *p_n:
+ * how many pairs do. */
+double check_symmetry(const double* v_count, size_t n, size_t* p_n);
+
+/* the first of n ascending numbers that is u or more, else the last: a draw,
+ * where they are a distribution and u is uniform */
+size_t check_find(const double* v, size_t n, double u);
+
 /* A step in one dimension (test-slices.c). */
 struct check_line {
   double (*log_density)(const void* p_context, double x);

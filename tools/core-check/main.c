@@ -67,6 +67,52 @@ check_chi_square(const double* v_observed, const double* v_expected, size_t n) {
   return (x - df) / sqrt(2 * df);
 }
 
+double check_cells(const double* v_observed,
+                   const double* v_expected,
+                   size_t n,
+                   size_t* p_n) {
+  double* v_tells = check_alloc(2 * n, sizeof(double));
+  *p_n = 0;
+  for (size_t k = 0; k < n; ++k) {
+    if (v_expected[k] > 10) {
+      v_tells[*p_n] = v_observed[k];
+      v_tells[n + *p_n] = v_expected[k];
+      *p_n += 1;
+    }
+  }
+  const double x = check_chi_square(v_tells, v_tells + n, *p_n);
+  free(v_tells);
+  return x;
+}
+
+double check_symmetry(const double* v_count, size_t n, size_t* p_n) {
+  double x = 0, df = 0;
+  for (size_t a = 0; a < n; ++a) {
+    for (size_t b = 0; b < a; ++b) {
+      const double there = v_count[a * n + b], back = v_count[b * n + a];
+      if (there + back > 20) {
+        x += (there - back) * (there - back) / (there + back);
+        df += 1;
+      }
+    }
+  }
+  *p_n = (size_t)df;
+  return df > 0 ? (x - df) / sqrt(2 * df) : 0;
+}
+
+size_t check_find(const double* v, size_t n, double u) {
+  size_t low = 0, high = n - 1;
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    if (v[middle] < u) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
 struct thread {
   pthread_t id;
   void (*run)(void*);

@@ -12,25 +12,12 @@
 
 enum { N_GRID = 8000, N_CELL = 8 };
 
-static size_t find(const double* v_cdf, size_t n, double u) {
-  size_t low = 0, high = n - 1;
-  while (low < high) {
-    const size_t middle = (low + high) / 2;
-    if (v_cdf[middle] < u) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
-
 double check_line_step(struct check* p_check,
                        const struct check_line* p,
                        size_t n_step,
                        size_t stream) {
   double *v_cdf = check_alloc(N_GRID, sizeof(double)), most = -INFINITY;
-  double v_pair[N_CELL][N_CELL] = {{0}}, v_cut[N_CELL], sum = 0;
+  double v_pair[N_CELL * N_CELL] = {0}, v_cut[N_CELL], sum = 0;
   double v_before[N_CELL] = {0}, v_after[N_CELL] = {0};
   const double h = (p->high - p->low) / N_GRID;
   for (size_t i = 0; i < N_GRID; ++i) {
@@ -47,13 +34,13 @@ double check_line_step(struct check* p_check,
     const double share = (double)(c + 1) / N_CELL;
     v_cut[c] = c + 1 == N_CELL
                    ? INFINITY
-                   : p->low + h * (double)find(v_cdf, N_GRID, share);
+                   : p->low + h * (double)check_find(v_cdf, N_GRID, share);
   }
   struct tb_rng rng;
   tb_rng_init(&rng, 37, stream, TB_STREAM_noise);
   double n_moved = 0;
   for (size_t k = 0; k < n_step; ++k) {
-    const size_t i = find(v_cdf, N_GRID, tb_rng_unif(&rng));
+    const size_t i = check_find(v_cdf, N_GRID, tb_rng_unif(&rng));
     const double x = p->low + h * ((double)i + tb_rng_unif(&rng));
     const double to = p->step(p->p_context, x, &rng);
     size_t v_at[2] = {0, 0};
@@ -65,23 +52,14 @@ double check_line_step(struct check* p_check,
     }
     v_before[v_at[0]] += 1;
     v_after[v_at[1]] += 1;
-    v_pair[v_at[0]][v_at[1]] += 1;
+    v_pair[v_at[0] * N_CELL + v_at[1]] += 1;
     n_moved += v_at[0] != v_at[1];
   }
-  double chi = 0, n = 0;
   for (size_t a = 0; a < N_CELL; ++a) {
     CHECK_CLOSE(v_after[a], v_before[a], 6 * sqrt(v_before[a]));
-    for (size_t b = 0; b < a; ++b) {
-      const double both = v_pair[a][b] + v_pair[b][a];
-      const double away = v_pair[a][b] - v_pair[b][a];
-      if (both > 20) {
-        chi += away * away / both;
-        n += 1;
-      }
-    }
   }
-  CHECK(n >= N_CELL - 1);
-  CHECK((chi - n) / sqrt(2 * n) < 5);
+  size_t n;
+  CHECK(check_symmetry(v_pair, N_CELL, &n) < 5 && n >= N_CELL - 1);
   free(v_cdf);
   return n_moved / (double)n_step;
 }
