@@ -24,12 +24,12 @@ proposal_places <- c(
 #'   standard deviations. `NULL`: \eqn{1.2 d^{-1/4}}{1.2 d^(-1/4)}.
 #' @param leaps (whole number or `NULL`) Leaps of a trajectory. `NULL`: as many
 #'   as a quarter of an orbit takes, \eqn{\pi/2}{pi/2} over `step_size`.
-#' @param width (positive number) `proposal_slice()`: the width of the first
-#'   interval about the chain, in the units of the coordinate, from which it
-#'   steps out. `proposal_marginal()`: the size of a step, in units of the
-#'   logarithms of the scales.
-#' @param rounds (whole number) How often coefficients and hyperparameters are
-#'   drawn in turn for a proposal.
+#' @param width (positive number) The width of the first interval about the
+#'   chain from which a slice steps out: in the units of the coordinate, in
+#'   `proposal_marginal()` those of the logarithms of the scales.
+#' @param rounds (whole number) `proposal_scales()`: how often coefficients and
+#'   hyperparameters are drawn in turn for a proposal. `proposal_marginal()`:
+#'   how many slices of hyperparameters are.
 #' @param coordinates (vector of whole numbers or `NULL`) The numbers of the
 #'   coordinates that are sliced. `NULL`: all.
 #' @param ... (proposals) What the mixture is of, 8 at most.
@@ -87,10 +87,11 @@ proposal_places <- c(
 #'   therefore. With \eqn{S} empty, \eqn{\beta \mid \varphi}{beta | phi} is a
 #'   draw from its normal law (one Cholesky factor), of which it keeps the share
 #'   `stay`; else it is accepted by what the awkward rows say.
-#' * `proposal_marginal()`: for few hyperparameters, as of [prior_ridge()]: a
-#'   step of \eqn{\varphi}{phi} of normal length `width` times \eqn{e^{2
-#'   u}}{exp(2 u)}, \eqn{u} standard normal, accepted by its density with
-#'   \eqn{\beta}{beta} integrated out, and \eqn{\beta}{beta} given it.
+#' * `proposal_marginal()`: for few hyperparameters, as of [prior_ridge()]:
+#'   `rounds` slices of their density with \eqn{\beta}{beta} integrated out,
+#'   each of one hyperparameter, drawn at random, given the others, and then
+#'   \eqn{\beta \mid \varphi}{beta | phi}, accepted by what the awkward rows
+#'   say.
 #' * All others move \eqn{\beta}{beta} given \eqn{\varphi}{phi}.
 #'
 #' @return A spec of class `tall_proposal` for [kernel_smh()].
@@ -188,9 +189,10 @@ proposal_scales <- function(rounds = 3, stay = 0) {
 
 #' @rdname proposals
 #' @export
-proposal_marginal <- function(width = 1) {
+proposal_marginal <- function(width = 1.5, rounds = 1) {
   width <- check_number(width, positive = TRUE)
-  new_spec("proposal", "marginal", width = width)
+  rounds <- check_count(rounds, max = 1000)
+  new_spec("proposal", "marginal", width = width, rounds = rounds)
 }
 
 # Of the moves that the recipe has found (see surrogate_moves()): not for users,
@@ -363,7 +365,7 @@ proposal_options <- function(proposal, n_dim) {
     autoregressive = c(args$stay, 0),
     slice = c(args$width, 0),
     scales = c(args$stay, args$rounds),
-    marginal = c(args$width, 0),
+    marginal = c(args$width, args$rounds),
     block = c(args$stay, 0),
     hmc = {
       step <- args$step_size %||% (1.2 * n_dim^(-1 / 4))

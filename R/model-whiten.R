@@ -18,9 +18,9 @@ check_not_whitened <- function(model) {
 }
 
 # The model in phi = L'(theta - theta-hat); L L' = -Hessian, or its diagonal
-# when there are very many parameters.
+# when there are very many parameters, hyperparameters aside.
 whiten_model <- function(model, mode, in_place) {
-  is_diagonal <- model$n_dim > setting("most_whitened")
+  is_diagonal <- model$n_dim - n_hyper(model) > setting("most_whitened")
   chol <- if (!is_diagonal) {
     mode$chol
   } else if (!is.null(mode$scale)) {

@@ -21,7 +21,16 @@ try_scales <- function(model, mode, control, ledger) {
   if (is.null(report)) {
     return(list(why_not = "an exact step has no distribution to propose from"))
   }
-  judge_scales(plan, report, control)
+  way <- if (has_few_scales(model)) {
+    choose_way(model, mode, found, report, control, ledger)
+  } else {
+    list()
+  }
+  if (!is.null(way$proposal)) {
+    kernel <- kernel_smh(proposal = way$proposal, awkward = found$awkward)
+    plan <- scales_plan(model, mode, found, ledger, kernel)
+  }
+  judge_scales(plan, report, control, way = way)
 }
 
 # S: the rows that no others tell of, given the hyperparameters at the mode (see
@@ -68,8 +77,14 @@ find_scales <- function(
     moves = new_moves(unname(mode$chol)[own, own]),
     init = matrix(at)
   )
+  proposal <- if (has_few_scales(model)) {
+    integrated_proposal(model)
+  } else {
+    hyper_proposal(rounds = 2)
+  }
   for (n_step in scales_pilots(length(own))) {
-    draws <- scales_draws(model, mode, found, n_step, control, ledger)
+    draws <-
+      scales_draws(model, mode, found, proposal, n_step, control, ledger)
     found$at <- fixed %||% rowMeans(draws)
     found$moves <- ball_of_scales(model, found$at, draws, control, ledger)
     found$init <- draws
@@ -146,28 +161,136 @@ scales_plan <- function(model, mode, found, ledger, kernel = NULL) {
 
 # Draws of the surrogate, parameters x n_step, after a fifth as many that are
 # thrown away: no test, and no rows but S.
-scales_draws <- function(model, mode, found, n_step, control, ledger) {
-  kernel <- kernel_smh(
-    proposal = hyper_proposal(rounds = 2),
-    awkward = found$awkward
-  )
+scales_draws <- function(
+  model,
+  mode,
+  found,
+  proposal,
+  n_step,
+  control,
+  ledger
+) {
+  kernel <- kernel_smh(proposal = proposal, awkward = found$awkward)
   plan <- scales_plan(model, mode, found, ledger, kernel)
   plan$init <- found$init[, ncol(found$init), drop = FALSE]
   run_on_surrogate(plan, n_step, control)$unconstrained
 }
 
-# share: of the acceptance that is asked of such steps, as much is enough.
-judge_scales <- function(plan, report, control, share = 1) {
+# ---- how hyperparameters are moved -------------------------------------------
+
+# So few that each can be moved with the coefficients integrated out, which
+# costs some factorisations. Those of one coefficient seldom need it.
+has_few_scales <- function(model) {
+  s <- setting("recipe")
+  is_shared <- model$mixture$params$mixture_kind == prior_kinds$ridge$mixture
+  n_hyper(model) <= if (all(is_shared)) s$few_scales else s$few_locals
+}
+
+# Each hyperparameter about once, and a share that stays near.
+integrated_proposal <- function(model) {
+  proposal_mixture(
+    proposal_marginal(rounds = n_hyper(model)),
+    proposal_scales(1, 0.9),
+    shares = c(0.9, 0.1)
+  )
+}
+
+# list(proposal, stay, slower, is_integrated): in turn with the coefficients, or with
+# these integrated out, or now one and now the other: what moves most for its
+# time, by chains on the surrogate. proposal NULL: kernel_smh()'s own. stay:
+# correlation of the worst coordinate from step to step. slower: the time of a
+# step over that of one in turn.
+choose_way <- function(model, mode, found, report, control, ledger) {
+  n_hyper <- n_hyper(model)
+  ways <- list(
+    in_turn = hyper_proposal(),
+    integrated = integrated_proposal(model),
+    both = proposal_mixture(
+      proposal_scales(1),
+      proposal_marginal(rounds = n_hyper),
+      proposal_scales(1, 0.9),
+      shares = c(0.6, 0.3, 0.1)
+    )
+  )
+  n_step <- setting("recipe")$scales_trial
+  stay <- vapply(ways, function(proposal) {
+    draws <-
+      scales_draws(model, mode, found, proposal, n_step, control, ledger)
+    worst_lag(draws)
+  }, 0)
+  acceptance <- report$n_accept / report$n_propose
+  correlation <- 1 - acceptance * (1 - stay)
+  seconds <- vapply(ways, scales_seconds, 0, model, found$awkward) +
+    exact_seconds(model$n_dim - n_hyper, rows_of_step(model, report))
+  best <- which.max((1 - correlation) / (1 + correlation) / seconds)
+  list(
+    proposal = if (best > 1) ways[[best]],
+    stay = stay[[best]],
+    slower = seconds[[best]] / seconds[[1]],
+    is_integrated = best > 1
+  )
+}
+
+# The largest correlation of successive draws, parameters x steps.
+worst_lag <- function(draws) {
+  n <- ncol(draws)
+  centred <- draws - rowMeans(draws)
+  lag <- rowSums(centred[, -1] * centred[, -n]) / rowSums(centred^2)
+  # of what does not move
+  lag[!is.finite(lag)] <- 1
+  min(max(lag, 0), 1 - 1 / n)
+}
+
+# Seconds of a proposal, by count: factors, draws of scales, and looks at
+# awkward rows.
+scales_seconds <- function(proposal, model, awkward = NULL) {
+  n_coef <- model$n_dim - n_hyper(model)
+  factor <- function(n) 5e-11 * n^3 + 3e-9 * n^2
+  look <- length(awkward) * 1e-9 * (30 + 2 * n_coef)
+  draw <- 3e-7 * n_hyper(model)
+  # of a slice: the rest once, the block at some six places
+  size <- mean(model$mixture$params$mixture_size)
+  slice <- factor(n_coef) + 6 * (1e-7 + factor(size))
+  each <- vapply(proposal_members(proposal), function(member) {
+    rounds <- member$args$rounds
+    if (member$name == "marginal") {
+      rounds * slice + factor(n_coef) + look
+    } else {
+      rounds * (factor(n_coef) + draw + look) + draw
+    }
+  }, 0)
+  is_mixture <- inherits(proposal, "tall_proposal_mixture")
+  sum(each * if (is_mixture) proposal$args$shares else 1)
+}
+
+rows_of_step <- function(model, report) {
+  rows <- report$n_row - report$n_full * model$n_data - report$n_always
+  rows / report$n_propose
+}
+
+# share: of the acceptance that is asked of such steps, as much is enough. way:
+# of choose_way(), empty: in turn, as the pilot.
+judge_scales <- function(
+  plan,
+  report,
+  control,
+  share = 1,
+  way = list()
+) {
   s <- setting("recipe")
   model <- plan$model
-  n_coef <- model$n_dim - n_hyper(model)
   acceptance <- report$n_accept / report$n_propose
-  rows <- (report$n_row - report$n_full * model$n_data) / report$n_propose
+  rows <- rows_of_step(model, report)
   if (acceptance < share * s$scales_acceptance) {
     why_not <- "exact steps from a few would be accepted with probability"
     return(list(why_not = paste(why_not, short(acceptance))))
   }
   steps <- exact_steps(acceptance)
+  if (!is.null(way$stay)) {
+    # hyperparameters may move less than coefficients
+    least <- s$scales_correlation
+    steps <- max(steps, exact_steps(acceptance, 1, way$stay / 0.9, least))
+  }
   n_step <- control$warmup + (control$iter - control$warmup) * steps
   plan$steps <- steps
   plan$recipe <- list(size = rows, acceptance = acceptance)
@@ -176,12 +299,15 @@ judge_scales <- function(plan, report, control, share = 1) {
     short(rows),
     " rows each, whatever the hyperparameters, and ",
     short(100 * acceptance),
-    "% were accepted"
+    "% were accepted",
+    if (isTRUE(way$is_integrated)) {
+      "; hyperparameters move with the coefficients integrated out"
+    }
   )
   list(
     plan = plan,
     rows = rows,
     acceptance = acceptance,
-    pace_seconds = control$chains * n_step * report$pace
+    pace_seconds = control$chains * n_step * report$pace * way$slower %||% 1
   )
 }

@@ -78,6 +78,10 @@ usual_settings <- list(
     # exact steps under priors with hyperparameters
     scales_pilot = c(400, 2000), # steps of the surrogate's chains
     scales_acceptance = 0.1,   # where fewer are accepted they do not pay
+    scales_trial = 600,        # steps of a chain by which proposals compare
+    scales_correlation = 0.4,  # of draws that follow each other, at most
+    few_scales = 20,           # that are moved with coefficients integrated
+    few_locals = 6,            # out, and where some are of one coefficient
     # Langevin steps with control variates of order 2
     order_step = 1,            # h at first, whitened coordinates
     order_size = 4,            # smallest minibatch

@@ -116,6 +116,20 @@ void tb_surrogate_draw_scales(struct tb_chain* p_chain,
                    &p_chain->v_rng[TB_STREAM_noise]);
 }
 
+void tb_surrogate_slice_scale(struct tb_chain* p_chain,
+                              const struct tb_surrogate* p,
+                              size_t k,
+                              double width,
+                              double* v_theta) {
+  struct tb_mixture_given given = given_of(p_chain, p);
+  tb_mixture_law_slice(&p->scales,
+                       k,
+                       width,
+                       v_theta + tb_surrogate_n_coef(p),
+                       &given,
+                       &p_chain->v_rng[TB_STREAM_noise]);
+}
+
 double tb_surrogate_marginal(struct tb_chain* p_chain,
                              const struct tb_surrogate* p,
                              const double* v_theta) {

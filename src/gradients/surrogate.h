@@ -170,6 +170,14 @@ void tb_surrogate_draw_scales(struct tb_chain* p_chain,
                               const struct tb_surrogate* p_surrogate,
                               double* v_theta);
 
+/* Number k of phi, in place, by a slice of its density under the law given the
+ * others, beta integrated out. */
+void tb_surrogate_slice_scale(struct tb_chain* p_chain,
+                              const struct tb_surrogate* p_surrogate,
+                              size_t k,
+                              double width,
+                              double* v_theta);
+
 /* log density of phi under the law, beta integrated out; -INFINITY where there
  * is none */
 double tb_surrogate_marginal(struct tb_chain* p_chain,

@@ -6,11 +6,12 @@
 #include <math.h>
 #include <string.h>
 
-enum { N_ARRAY = 4 }; /* n_coef each */
+enum { N_ARRAY = 5, N_MATRIX = 2 }; /* n_coef each, and squares of it */
 
 size_t tb_mixture_given_size(const struct tb_mixtures* p_mixtures,
                              size_t n_coef) {
-  return n_coef * (n_coef + N_ARRAY) + tb_mixtures_n_work(p_mixtures);
+  return n_coef * (N_MATRIX * n_coef + N_ARRAY) +
+         tb_mixtures_n_work(p_mixtures);
 }
 
 struct tb_mixture_given
@@ -23,8 +24,11 @@ tb_mixture_given_at(const struct tb_mixtures* p_mixtures,
                                    .v_location = v_scratch + n_coef,
                                    .v_mean = v_scratch + 2 * n_coef,
                                    .v_z = v_scratch + 3 * n_coef,
+                                   .v_order = v_scratch + 4 * n_coef,
                                    .v_upper = v_upper,
-                                   .v_work = v_upper + n_coef * n_coef};
+                                   .v_part = v_upper + n_coef * n_coef,
+                                   .v_work =
+                                       v_upper + N_MATRIX * n_coef * n_coef};
 }
 
 void tb_mixture_law_scales(const struct tb_mixture_law* p_law,
@@ -40,10 +44,9 @@ void tb_mixture_law_scales(const struct tb_mixture_law* p_law,
                      p_given->v_work);
 }
 
-/* v_out := g - H (mu - c), the gradient at mu */
-static void gradient_there(const struct tb_mixture_law* p_law,
-                           struct tb_mixture_given* p_given,
-                           double* v_out) {
+void tb_mixture_law_gradient(const struct tb_mixture_law* p_law,
+                             const struct tb_mixture_given* p_given,
+                             double* v_out) {
   const size_t n = p_law->n_coef;
   double* v_away = p_given->v_z;
   for (size_t j = 0; j < n; ++j) {
@@ -64,7 +67,7 @@ bool tb_mixture_law_set(const struct tb_mixture_law* p_law,
   const size_t n = p_law->n_coef;
   double *v_upper = p_given->v_upper, *v_mean = p_given->v_mean;
   tb_mixture_law_scales(p_law, v_phi, p_given);
-  gradient_there(p_law, p_given, v_mean);
+  tb_mixture_law_gradient(p_law, p_given, v_mean);
   memcpy(v_upper, p_law->v_bend, n * n * sizeof(double));
   for (size_t j = 0; j < n; ++j) {
     v_upper[j * n + j] += p_given->v_precision[j];

@@ -34,8 +34,10 @@ struct tb_mixture_given {
   double* v_precision;
   double* v_location;
   double* v_mean;
-  double* v_z; /* n_coef, free */
+  double* v_z;     /* n_coef, free */
+  double* v_order; /* n_coef, of a slice */
   double* v_upper;
+  double* v_part; /* n_coef x n_coef, of a slice */
   double* v_work;
 };
 
@@ -51,6 +53,11 @@ tb_mixture_given_at(const struct tb_mixtures* p_mixtures,
 void tb_mixture_law_scales(const struct tb_mixture_law* p_law,
                            const double* v_phi,
                            struct tb_mixture_given* p_given);
+
+/* v_out := r, the gradient at mu, where mu is given; takes v_z */
+void tb_mixture_law_gradient(const struct tb_mixture_law* p_law,
+                             const struct tb_mixture_given* p_given,
+                             double* v_out);
 
 /* Those, R and m. False where A is not positive definite, to rounding. */
 bool tb_mixture_law_set(const struct tb_mixture_law* p_law,
@@ -72,6 +79,17 @@ double tb_mixture_law_draw(const struct tb_mixture_law* p_law,
                            const double* v_from,
                            double* v_xi,
                            double* v_beta);
+
+/* Moves v_phi[k] by a slice (base/slice.h) of its density given the others,
+ * beta integrated out, from a first interval of that width: see
+ * mixture-slice.c. Takes all of the scratch; stays where A is not positive
+ * definite, to rounding. */
+void tb_mixture_law_slice(const struct tb_mixture_law* p_law,
+                          size_t k,
+                          double width,
+                          double* v_phi,
+                          struct tb_mixture_given* p_given,
+                          struct tb_rng* p_rng);
 
 /* log p(phi) + log p(beta | phi), where P and mu are those of phi */
 double tb_mixture_law_prior(const struct tb_mixture_law* p_law,

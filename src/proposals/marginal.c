@@ -1,15 +1,22 @@
-/* Few hyperparameters as if the coefficients were integrated out: a step of
- * phi,
+/* Few hyperparameters as if the coefficients were integrated out: n slices of
+ * phi, each of one of them, drawn at random, given the others, and then beta of
+ * the law that is normal given phi'. Each slice is reversible for phi's density
+ * under the law, and so are n of them; with beta' | phi' the whole is for the
+ * law, and a coin says what the surrogate has beyond it. Its options: the width
+ * of a slice's first interval, and n.
  *
- *   phi' = phi + w xi e^(2 u),  xi ~ N(0, I),  u ~ N(0, 1),
- *
- * and then beta' of the law that is normal given phi'. What is left of the
- * ratio is that of the marginal densities of phi' and phi, and of what the
- * surrogate has beyond its law at both ends. Two factorisations a step: for few
- * phi only. Its option: w, in units of the coordinates of phi. */
+ * A slice costs a factorisation (priors/mixture-slice.c), a proposal another:
+ * for few phi only. */
 #include "proposals/shared.h"
 
 #include <math.h>
+
+#define ROUNDS_MOST 1000
+
+static bool marginal_is_possible(const double* v_option) {
+  return tb_proposal_has_width(v_option) &&
+         tb_proposal_is_count(v_option[1], ROUNDS_MOST);
+}
 
 static enum tb_status marginal_draw(struct tb_chain* p_chain,
                                     const struct tb_surrogate* p_surrogate,
@@ -26,30 +33,25 @@ static enum tb_status marginal_draw(struct tb_chain* p_chain,
   if (!tb_surrogate_has_scales(p_surrogate)) {
     return TB_STATUS_unsupported; /* refused before the run */
   }
-  const double width = v_option[0] * exp(2 * tb_rng_norm(p_rng));
-  for (size_t k = n_coef; k < n_dim; ++k) {
-    p_to->v_theta[k] += width * tb_rng_norm(p_rng);
+  for (size_t k = 0; k < (size_t)v_option[1]; ++k) {
+    const size_t which = tb_rng_index(p_rng, n_dim - n_coef);
+    tb_surrogate_slice_scale(p_chain,
+                             p_surrogate,
+                             which,
+                             v_option[0],
+                             p_to->v_theta);
   }
   tb_rng_fill_norm(p_rng, v_scratch, n_coef);
-  const double before =
-      tb_surrogate_marginal(p_chain, p_surrogate, p_from->v_theta);
-  const double after =
-      tb_surrogate_marginal(p_chain, p_surrogate, p_to->v_theta);
-  if (!isfinite(before) || !isfinite(after)) {
-    return TB_STATUS_ok;
+  if (!isfinite(tb_surrogate_marginal(p_chain, p_surrogate, p_to->v_theta))) {
+    return TB_STATUS_ok; /* to rounding: it stays */
   }
   tb_surrogate_draw_given(p_chain, p_surrogate, v_scratch, p_to->v_theta);
-  return tb_spot_ratio(p_chain,
-                       p_surrogate,
-                       p_from,
-                       p_to,
-                       after - before,
-                       p_log);
+  return tb_spot_ratio(p_chain, p_surrogate, p_from, p_to, 0, p_log);
 }
 
 const struct tb_proposal_type tb_proposal_marginal = {
     .name = "marginal",
-    .is_possible = tb_proposal_has_width,
+    .is_possible = marginal_is_possible,
     .moves_scales = true,
     .n_array = 1,
     .draw = marginal_draw,

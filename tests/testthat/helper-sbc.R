@@ -88,11 +88,16 @@ sbc_sample <- function(model, seed, iter, warmup) {
 }
 
 # Parameters, columns, and a model of a response that they make. A problem has
-# `model` of both, or `response`, which is kept, and `regression` of it.
+# `model` of both, or `response`, which is kept, and `regression` of it; and
+# `columns`, where they are not sbc_covariates().
 sbc_set <- function(problem, seed) {
   n <- if (is.null(problem$n)) sbc_n else problem$n
+  columns <- problem$columns
+  if (is.null(columns)) {
+    columns <- function() sbc_covariates(n)
+  }
   withr::with_seed(seed, {
-    set <- list(theta = problem$draw(), x = sbc_covariates(n))
+    set <- list(theta = problem$draw(), x = columns())
     if (is.null(problem$response)) {
       set$model <- problem$model(set$x, set$theta)
     } else {
@@ -169,6 +174,34 @@ sbc_stretch <- function(by) {
     mean <- rep(colMeans(draws), each = nrow(draws))
     mean + by * (draws - mean)
   }
+}
+
+# A column and three levels, the second of a few rows, of which about half have
+# the same outcome one and all, or nearly always all of some: tails are far from
+# normal there, and heavy as the prior's.
+sbc_level_problems <- function() {
+  problem <- function(rows, scale) {
+    location <- c(-1, 0, 0, 0)
+    scale <- c(0.5, 0.5, scale, 0.5)
+    level <- rep(1:3, c(sbc_n - 1000 - rows, rows, 1000))
+    list(
+      columns = function() {
+        cbind(
+          "(Intercept)" = 1,
+          a = stats::rnorm(sbc_n),
+          b = as.numeric(level == 2),
+          c = as.numeric(level == 3)
+        )
+      },
+      draw = function() stats::rnorm(4, location, scale),
+      model = function(x, theta) {
+        y <- stats::rbinom(sbc_n, 1, stats::plogis(drop(x %*% theta)))
+        prior <- tallbayes::prior_normal(location, scale)
+        tallbayes::model_glm(x, y, "bernoulli", prior = prior)
+      }
+    )
+  }
+  list(`rare level` = problem(4, 3), `separated level` = problem(30, 40))
 }
 
 # The same of responses with parameters beside their mean, the last of five or

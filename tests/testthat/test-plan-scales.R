@@ -164,12 +164,179 @@ test_that("where few steps are accepted all rows are looked at, told so", {
   expect_match(fit$plan, "from a few would be accepted with probability 0")
 })
 
+test_that("hyperparameters do not count where columns are limited", {
+  model <- scales_model(prior_hs(global_scale = 0.1), n = 200)
+  whitening <- function(most) {
+    local_settings(
+      most_whitened = most,
+      recipe = list(scales_acceptance = 0.999)
+    )
+    fit <- sg_sample(model, iter = 20, chains = 1, seed = 1, refresh = 0)
+    expect_identical(fit$kernel$name, "mala")
+    fit$whitening$is_diagonal
+  }
+  # four coefficients, five hyperparameters
+  expect_false(whitening(4))
+  expect_true(whitening(3))
+})
+
 test_that("a parameter that is sampled leaves it to steps on sums", {
   withr::local_seed(4)
   d <- data.frame(a = stats::rnorm(300), b = stats::rnorm(300))
   d$y <- d$a + stats::rnorm(300)
   fit <- tall_glm(y ~ a + b, d, prior = prior_ridge(), iter = 100, refresh = 0)
   expect_match(fit$plan, "sums over all rows.*`sigma` is sampled")
+})
+
+# ---- how hyperparameters are moved ------------------------------------------
+
+# Blocks of columns with a standard deviation each: the first of effects, the
+# others of none.
+blocks_model <- function(n = 3000, sizes = c(4, 3, 2)) {
+  withr::local_seed(7)
+  d <- sum(sizes)
+  x <- cbind("(Intercept)" = 1, matrix(stats::rnorm(n * d), n))
+  colnames(x)[-1] <- paste0("x", seq_len(d))
+  eta <- -0.5 + drop(x[, 2:5] %*% c(0.6, -0.4, 0.3, 0.5))
+  base <- model_glm(
+    x,
+    stats::rbinom(n, 1, stats::plogis(eta)),
+    prior = prior_flat(),
+    prior_intercept = prior_normal(0, 2)
+  )
+  last <- 1 + cumsum(sizes)
+  base$prior$mixture <- joined_mixtures(lapply(seq_along(sizes), function(k) {
+    at <- last[[k]] - sizes[[k]] + seq_len(sizes[[k]])
+    out <- resolve_mixture(prior_ridge(scale = 0.5), base$prior, at)
+    out$names <- paste0("sd", k)
+    out$coordinates <- paste0("log_sd", k)
+    out
+  }))
+  at <- base$prior$mixture$at
+  base$prior$kind[at] <- prior_kinds$ridge$code
+  scaled_model(base)
+}
+
+joined_mixtures <- function(blocks) {
+  join <- function(name) unlist(lapply(blocks, `[[`, name))
+  fields <- c("at", "names", "coordinates", "start")
+  params <- names(blocks[[1]]$params)
+  c(
+    list(kind = "ridge"),
+    sapply(fields, join, simplify = FALSE),
+    list(params = sapply(params, function(name) {
+      unlist(lapply(blocks, function(block) block$params[[name]]))
+    }, simplify = FALSE))
+  )
+}
+
+test_that("blocks with a scale each have the posterior of steps on all rows", {
+  skip_on_cran()
+  model <- blocks_model()
+  expect_identical(n_hyper(model), 3L)
+  run <- function(kernel, seed, iter) {
+    fit <- sg_sample(
+      model,
+      kernel,
+      iter = 300 + iter,
+      warmup = 300,
+      seed = seed,
+      refresh = 0
+    )
+    at <- fit$unconstrained
+    list(
+      fit = fit,
+      mean = apply(at, 3, mean),
+      error = apply(at, 3, posterior::mcse_mean),
+      sd = apply(at, 3, stats::sd),
+      ess = apply(at, 3, posterior::ess_bulk)
+    )
+  }
+  other <- run(kernel_hmc(), 2, 1500)
+  kernels <- list(
+    recipe = NULL,
+    marginal = kernel_smh(proposal = proposal_marginal(rounds = 3)),
+    awkward = kernel_smh(
+      proposal = proposal_marginal(rounds = 3),
+      awkward = 1:40
+    )
+  )
+  for (kernel in kernels) {
+    ours <- run(kernel, 1, 1500)
+    z <- (ours$mean - other$mean) / sqrt(ours$error^2 + other$error^2)
+    expect_lt(max(abs(z)), 4.5)
+    error <- sqrt(1 / ours$ess + 1 / other$ess)
+    expect_lt(max(abs(log(ours$sd / other$sd)) / error), 6)
+    if (is.null(kernel)) {
+      expect_gt(min(ours$ess), 1500)
+      expect_match(ours$fit$plan, "with the coefficients integrated out")
+    }
+  }
+})
+
+test_that("where a scale is nearly 0 coefficients are integrated out", {
+  withr::local_seed(2)
+  x <- cbind("(Intercept)" = 1, matrix(stats::rnorm(30000), 3000))
+  colnames(x)[-1] <- letters[1:10]
+  model <- model_glm(
+    x,
+    stats::rbinom(3000, 1, 0.3),
+    prior = prior_ridge(),
+    prior_intercept = prior_normal(0, 2)
+  )
+  fit <- sg_sample(model, iter = 1000, seed = 1, refresh = 0)
+  expect_match(fit$plan, "with the coefficients integrated out")
+  least <- function(fit) {
+    min(apply(fit$unconstrained, 3, posterior::ess_bulk))
+  }
+  # in turn they hold one another
+  in_turn <- sg_sample(
+    model,
+    kernel_smh(),
+    iter = 500 + 500 * fit$steps,
+    thin = fit$steps,
+    warmup = 500,
+    seed = 1,
+    refresh = 0
+  )
+  expect_gt(least(fit), 2 * least(in_turn))
+})
+
+test_that("many hyperparameters move in turn with the coefficients", {
+  local_settings(recipe = list(few_scales = 0))
+  fit <- sg_sample(
+    scales_model(prior_ridge()),
+    iter = 60,
+    chains = 1,
+    seed = 1,
+    refresh = 0
+  )
+  expect_no_match(fit$plan, "integrated out")
+  expect_null(fit$kernel$args$proposal)
+})
+
+test_that("the worst coordinate says how far a chain moves", {
+  x <- withr::with_seed(1, rbind(
+    stats::filter(stats::rnorm(4000), 0.8, "recursive"),
+    stats::rnorm(4000)
+  ))
+  expect_equal(worst_lag(x), 0.8, tolerance = 0.03)
+  expect_equal(worst_lag(rbind(x, 1)), 1 - 1 / 4000)
+})
+
+test_that("rounds, and looks at awkward rows, cost", {
+  model <- blocks_model(200)
+  seconds <- function(proposal, ...) scales_seconds(proposal, model, ...)
+  for (make in list(proposal_scales, function(n) proposal_marginal(1, n))) {
+    expect_gt(seconds(make(3)), 2 * seconds(make(1)))
+    expect_gt(seconds(make(3), 1:100), seconds(make(3)))
+  }
+  # a slice leaves the blocks of others alone
+  one <- scales_model(prior_ridge(), n = 50)
+  one$n_dim <- model$n_dim
+  one$mixture$params$mixture_size <- sum(model$mixture$params$mixture_size)
+  own <- scales_seconds(proposal_marginal(), one)
+  expect_gt(own, seconds(proposal_marginal()))
 })
 
 # ---- every way to run on such a model ---------------------------------------

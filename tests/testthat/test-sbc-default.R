@@ -55,3 +55,20 @@ for (name in c("logistic", "poisson")) {
     expect_calibrated(runs)
   })
 }
+
+for (name in names(sbc_level_problems())) {
+  test_that(paste("ranks are uniform with awkward rows as they are:", name), {
+    skip_on_cran()
+    runs <- sbc_runs(sbc_level_problems()[[name]], 60)
+    kernels <- vapply(runs, function(run) run$kernel, "")
+    expect_identical(unique(kernels), "smh")
+    expect_calibrated(runs)
+    # of the level by itself, and so that this is known to see something
+    level <- function(spoil = identity) {
+      sbc_p_values(sbc_scores(runs, spoil)[3, ])
+    }
+    expect_gt(min(level()), sbc_level)
+    expect_lt(level(sbc_shift(0.8))[["location"]], sbc_level)
+    expect_lt(level(sbc_stretch(0.4))[["spread"]], sbc_level)
+  })
+}

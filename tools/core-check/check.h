@@ -3,6 +3,8 @@
 #ifndef TB_CHECK_H
 #define TB_CHECK_H
 
+#include "base/rng.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -35,6 +37,7 @@ extern const struct check_case check_responses[];
 extern const struct check_case check_run[];
 extern const struct check_case check_scaled[];
 extern const struct check_case check_schedules[];
+extern const struct check_case check_slices[];
 extern const struct check_case check_subsampling[];
 
 /* Report a statement that does not hold (the first few of a test). */
@@ -88,6 +91,20 @@ double check_symmetry(const double* v_count, size_t n, size_t* p_n);
 /* the first of n ascending numbers that is u or more, else the last: a draw,
  * where they are a distribution and u is uniform */
 size_t check_find(const double* v, size_t n, double u);
+
+/* A step in one dimension (test-slices.c). */
+struct check_line {
+  double (*log_density)(const void* p_context, double x);
+  double (*step)(const void* p_context, double x, struct tb_rng* p_rng);
+  const void* p_context;
+  double low, high; /* all of it, but for rounding */
+};
+/* Is it reversible for the density? Returns the share of steps that ends in
+ * another eighth. */
+double check_line_step(struct check* p_check,
+                       const struct check_line* p_line,
+                       size_t n_step,
+                       size_t stream);
 
 /* Call run(v_context[k]) for k = 0..n-1 at the same time, one thread each. */
 bool check_parallel(void (*run)(void*), void** v_context, size_t n);

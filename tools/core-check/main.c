@@ -32,6 +32,7 @@ static const struct {
     {"run", check_run},
     {"scaled", check_scaled},
     {"schedules", check_schedules},
+    {"slices", check_slices},
     {"subsampling", check_subsampling},
 };
 

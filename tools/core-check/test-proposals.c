@@ -8,6 +8,7 @@
 #include "gradients/surrogate.h"
 #include "kernels/kernel.h"
 #include "models/scaled.h"
+#include "proposals/proposal.h"
 #include "responses/response.h"
 
 #include <math.h>
@@ -43,18 +44,24 @@ static void
 pair_create(struct check* p_check, struct pair* p, const char* name) {
   const double v_x[N_ROW] = {2, -1.5, 3, 1, -2.5};
   const double v_y[N_ROW] = {1, 0, 1, 0, 1}, v_weight[N_ROW] = {1, 2, 1, 1, 3};
+  /* of slopes -2 and 2.5, two rows each, and heavy tails: two modes */
+  const double v_two[N_ROW] = {-4, -3.75, 7.5, 0.25, 5};
   const bool is_gaussian = strcmp(name, "gaussian") == 0;
+  const bool is_student = strcmp(name, "student") == 0;
   const double place =
-      (double)place_of(name, is_gaussian ? "identity" : "logit");
-  const double sigma = 1.5, kind = 0, zero = 0, one = 1;
-  const struct tb_param v_param[] = {{"x", v_x, NULL, N_ROW, N_ROW},
-                                     {"y", v_y, NULL, N_ROW, N_ROW},
-                                     {"weights", v_weight, NULL, N_ROW, N_ROW},
-                                     {"response", &place, NULL, 1, 1},
-                                     {"aux", &sigma, NULL, is_gaussian, 1},
-                                     {"prior_kind", &kind, NULL, 1, 1},
-                                     {"prior_location", &zero, NULL, 1, 1},
-                                     {"prior_scale", &one, NULL, 1, 1}};
+      (double)place_of(name, is_gaussian || is_student ? "identity" : "logit");
+  const double v_aux[] = {is_student ? 0.7 : 1.5, 3}, kind = 0, zero = 0,
+               one = 1;
+  const size_t n_aux = is_student ? 2 : is_gaussian;
+  const struct tb_param v_param[] = {
+      {"x", v_x, NULL, N_ROW, N_ROW},
+      {"y", is_student ? v_two : v_y, NULL, N_ROW, N_ROW},
+      {"weights", v_weight, NULL, N_ROW, N_ROW},
+      {"response", &place, NULL, 1, 1},
+      {"aux", v_aux, NULL, n_aux, n_aux},
+      {"prior_kind", &kind, NULL, 1, 1},
+      {"prior_location", &zero, NULL, 1, 1},
+      {"prior_scale", &one, NULL, 1, 1}};
   const struct tb_params params = {v_param, sizeof v_param / sizeof *v_param};
   memset(p, 0, sizeof *p);
   p->base.model.type = tb_model_find("glm");
@@ -168,7 +175,7 @@ static double log_surrogate(struct tb_run* p_run, const double* v_theta) {
 static const double v_place[] =
     {SCALES, SCALES, MARGINAL, INDEPENDENT, HMC, SLICE, AUTOREGRESSIVE};
 static const double v_option[] =
-    {0, 1, 0.6, 3, 0.7, 0, 0, 0, 0.8, 2, 1, 0, 0.5, 0};
+    {0, 1, 0.6, 3, 1.5, 2, 0, 0, 0.8, 2, 1, 0, 0.5, 0};
 
 /* With all rows as they are, or a likelihood that is quadratic, it is the
  * target; its gradient is that of its density; it is normal given phi, and
@@ -368,6 +375,110 @@ static void steps_with_scales(struct check* p_check) {
   }
 }
 
+struct sliced {
+  struct tb_run* p_run;
+  double phi, width;
+};
+
+static double sliced_log_density(const void* p_context, double x) {
+  const struct sliced* p = p_context;
+  const double v_theta[] = {x, p->phi};
+  return log_surrogate(p->p_run, v_theta);
+}
+
+static double
+sliced_step(const void* p_context, double x, struct tb_rng* p_rng) {
+  const struct sliced* p = p_context;
+  struct tb_chain* p_chain = chain_of(p->p_run);
+  const struct tb_proposal_type* p_type = tb_proposal_at_place(SLICE);
+  double v_from[] = {x, p->phi}, v_to[2], v_scratch[8], log_ratio;
+  const double v_width[] = {p->width, 0};
+  struct tb_spot from = {.v_theta = v_from}, to = {.v_theta = v_to};
+  struct tb_rng* p_own = &p_chain->v_rng[TB_STREAM_noise];
+  if (tb_surrogate_beyond(p_chain,
+                          surrogate_of(p->p_run),
+                          v_from,
+                          &from.beyond) != TB_STATUS_ok) {
+    abort();
+  }
+  *p_own = *p_rng;
+  if (p_type->draw(p_chain,
+                   surrogate_of(p->p_run),
+                   v_width,
+                   &from,
+                   &to,
+                   v_scratch,
+                   &log_ratio) != TB_STATUS_ok) {
+    abort();
+  }
+  *p_rng = *p_own;
+  return log_ratio >= 0 ? to.v_theta[0] : x;
+}
+
+/* Of two modes, which an interval of a slice bridges or not by where it begins,
+ * or whose steps out end by their limit. */
+static void slices_of_two_modes_are_reversible(struct check* p_check) {
+  static const double slice = SLICE, v_width[] = {1, 5, 9, 60, 0.05};
+  const struct setting setting = {.n_awkward = N_ROW,
+                                  .n_proposal = 1,
+                                  .v_proposal = &slice,
+                                  .v_option = v_width,
+                                  .n_inner = 1,
+                                  .scale = 0.7};
+  struct pair p;
+  pair_create(p_check, &p, "student");
+  struct sliced sliced = {.p_run = run_with(&p, &setting), .phi = 1};
+  CHECK(sliced.p_run != NULL);
+  for (size_t k = 0; k < sizeof v_width / sizeof *v_width; ++k) {
+    sliced.width = v_width[k];
+    const struct check_line line = {.log_density = sliced_log_density,
+                                    .step = sliced_step,
+                                    .p_context = &sliced,
+                                    .low = -6,
+                                    .high = 6};
+    CHECK(check_line_step(p_check, &line, 40000, k) > 0.3);
+  }
+  tb_run_destroy(sliced.p_run);
+  pair_free(&p);
+}
+
+/* Where the surrogate's chain stands has no say in how many steps it makes: it
+ * looks at its rows as often from everywhere. */
+static void steps_are_as_many_everywhere(struct check* p_check) {
+  static const double v_which[] = {INDEPENDENT, AUTOREGRESSIVE};
+  static const double v_own[] = {0, 0, 0.7, 0};
+  struct pair p;
+  const struct setting setting = {.n_awkward = N_ROW,
+                                  .n_proposal = 2,
+                                  .v_proposal = v_which,
+                                  .v_option = v_own,
+                                  .n_inner = 4,
+                                  .scale = 0.7};
+  pair_create(p_check, &p, "student");
+  struct tb_run* p_run = run_with(&p, &setting);
+  CHECK(p_run != NULL);
+  struct tb_chain* p_chain = chain_of(p_run);
+  const struct tb_kernel* p_kernel = tb_run_target(p_run)->p_kernel;
+  double low = INFINITY, high = -INFINITY;
+  for (int k = 0; k < 2000; ++k) {
+    /* far out on both sides, too */
+    const double v_theta[] = {0.4 + 0.01 * (k - 1000), -0.2 + 0.002 * k};
+    double beyond;
+    memcpy(p_chain->v_theta, v_theta, sizeof v_theta);
+    CHECK(tb_surrogate_beyond(p_chain, surrogate_of(p_run), v_theta, &beyond) ==
+          TB_STATUS_ok);
+    low = fmin(low, beyond);
+    high = fmax(high, beyond);
+    const double n_always = p_chain->counts.n_always;
+    CHECK(p_kernel->type->step(p_chain) == TB_STATUS_ok);
+    CHECK(p_chain->counts.n_always - n_always ==
+          N_ROW * (setting.n_inner + 1)); /* where it starts, too */
+  }
+  CHECK(low < -5 && high > 2); /* what the surrogate has beyond its law */
+  tb_run_destroy(p_run);
+  pair_free(&p);
+}
+
 /* without hyperparameters there is nothing that these could move */
 static void scales_need_hyperparameters(struct check* p_check) {
   struct pair p;
@@ -393,5 +504,8 @@ static void scales_need_hyperparameters(struct check* p_check) {
 const struct check_case check_proposals[] = {
     {"a surrogate with hyperparameters", surrogate_with_scales},
     {"steps with hyperparameters are reversible", steps_with_scales},
+    {"slices of two modes are reversible", slices_of_two_modes_are_reversible},
+    {"steps of a surrogate's chain are as many everywhere",
+     steps_are_as_many_everywhere},
     {"proposals with hyperparameters refuse", scales_need_hyperparameters},
     {NULL, NULL}};

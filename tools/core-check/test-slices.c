@@ -1,0 +1,210 @@
+/* Slices in one dimension: their law from a start that has it. A step is
+ * reversible, so that the pairs of its ends are as often one way as the other;
+ * starts are drawn from a grid, independent of each other. */
+#include "check.h"
+
+#include "base/slice.h"
+#include "priors/mixture-law.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_GRID = 8000, N_CELL = 8 };
+
+double check_line_step(struct check* p_check,
+                       const struct check_line* p,
+                       size_t n_step,
+                       size_t stream) {
+  double *v_cdf = check_alloc(N_GRID, sizeof(double)), most = -INFINITY;
+  double v_pair[N_CELL * N_CELL] = {0}, v_cut[N_CELL], sum = 0;
+  double v_before[N_CELL] = {0}, v_after[N_CELL] = {0};
+  const double h = (p->high - p->low) / N_GRID;
+  for (size_t i = 0; i < N_GRID; ++i) {
+    v_cdf[i] = p->log_density(p->p_context, p->low + ((double)i + 0.5) * h);
+    most = fmax(most, v_cdf[i]);
+  }
+  for (size_t i = 0; i < N_GRID; ++i) {
+    v_cdf[i] = sum += exp(v_cdf[i] - most);
+  }
+  for (size_t i = 0; i < N_GRID; ++i) {
+    v_cdf[i] /= sum;
+  }
+  for (size_t c = 0; c < N_CELL; ++c) {
+    const double share = (double)(c + 1) / N_CELL;
+    v_cut[c] = c + 1 == N_CELL
+                   ? INFINITY
+                   : p->low + h * (double)check_find(v_cdf, N_GRID, share);
+  }
+  struct tb_rng rng;
+  tb_rng_init(&rng, 37, stream, TB_STREAM_noise);
+  double n_moved = 0;
+  for (size_t k = 0; k < n_step; ++k) {
+    const size_t i = check_find(v_cdf, N_GRID, tb_rng_unif(&rng));
+    const double x = p->low + h * ((double)i + tb_rng_unif(&rng));
+    const double to = p->step(p->p_context, x, &rng);
+    size_t v_at[2] = {0, 0};
+    while (x > v_cut[v_at[0]]) {
+      ++v_at[0];
+    }
+    while (to > v_cut[v_at[1]]) {
+      ++v_at[1];
+    }
+    v_before[v_at[0]] += 1;
+    v_after[v_at[1]] += 1;
+    v_pair[v_at[0] * N_CELL + v_at[1]] += 1;
+    n_moved += v_at[0] != v_at[1];
+  }
+  for (size_t a = 0; a < N_CELL; ++a) {
+    CHECK_CLOSE(v_after[a], v_before[a], 6 * sqrt(v_before[a]));
+  }
+  size_t n;
+  CHECK(check_symmetry(v_pair, N_CELL, &n) < 5 && n >= N_CELL - 1);
+  free(v_cdf);
+  return n_moved / (double)n_step;
+}
+
+/* ---- steps of base/slice.h ---- */
+
+struct shape {
+  double gap;   /* of two modes of unit and half unit sd, from 0 */
+  double width; /* of a first interval */
+};
+
+static double modes_log_density(const void* p_context, double x) {
+  const struct shape* p = p_context;
+  const double a = x + p->gap, b = 2 * (x - p->gap);
+  return log(0.6 * exp(-0.5 * a * a) + 0.8 * exp(-0.5 * b * b));
+}
+
+static double
+modes_step(const void* p_context, double x, struct tb_rng* p_rng) {
+  const struct shape* p = p_context;
+  return tb_slice_step(modes_log_density, p_context, x, p->width, p_rng);
+}
+
+/* All of the slice is the box: what is cut of it too soon is missed. */
+static double box_log_density(const void* p_context, double x) {
+  (void)p_context;
+  return fabs(x) < 1 ? 0 : -INFINITY;
+}
+
+static double box_step(const void* p_context, double x, struct tb_rng* p_rng) {
+  return tb_slice_step(box_log_density, p_context, x, 12, p_rng);
+}
+
+static void shrinking_leaves_the_slice_whole(struct check* p_check) {
+  const struct check_line line = {.log_density = box_log_density,
+                                  .step = box_step,
+                                  .low = -1,
+                                  .high = 1};
+  CHECK(check_line_step(p_check, &line, 400000, 99) > 0.7);
+}
+
+/* One mode and two, which an interval bridges or not by where it begins; widths
+ * so small that stepping out ends by its limit. */
+static void slices_are_reversible(struct check* p_check) {
+  static const struct shape v_shape[] =
+      {{0, 1}, {0, 20}, {3, 1}, {3, 4}, {3, 7}, {2.5, 30}, {1, 0.03}};
+  for (size_t k = 0; k < sizeof v_shape / sizeof *v_shape; ++k) {
+    const struct check_line line = {.log_density = modes_log_density,
+                                    .step = modes_step,
+                                    .p_context = &v_shape[k],
+                                    .low = -10,
+                                    .high = 10};
+    const double moved = check_line_step(p_check, &line, 60000, k);
+    CHECK(moved > 0.25);
+  }
+}
+
+/* ---- hyperparameters, coefficients integrated out ---- */
+
+/* a ridge of coordinates 4 and 1, a horseshoe of 0, 2 and 5; 3 under neither */
+enum { N_COEF = 6, N_HYPER = 6 };
+static const double v_kind[] = {2, 3}, v_size[] = {2, 3};
+static const double v_place[] = {4, 1, 0, 2, 5};
+static const double v_argument[] = {3, 0.8, 0, 0, 0, 1, 2, 0.4, 4, 1.5};
+static const double v_location[] = {0.1, 0, 0.3, 0, -1};
+static const double v_scale[] = {1, 2, 1.6, 0.5, 1};
+static const double v_shape_none[5];
+static const struct tb_param v_param[] = {
+    {"mixture_kind", v_kind, NULL, 2, 2},
+    {"mixture_size", v_size, NULL, 2, 2},
+    {"mixture_at", v_place, NULL, 5, 5},
+    {"mixture_argument", v_argument, NULL, 10, 5},
+    {"mixture_location", v_location, NULL, 5, 5},
+    {"mixture_scale", v_scale, NULL, 5, 5},
+    {"mixture_shape", v_shape_none, NULL, 5, 5}};
+
+struct marginal {
+  struct tb_mixture_law law;
+  struct tb_mixture_given given;
+  size_t k;
+  double v_phi[N_HYPER];
+};
+
+static double phi_log_density(const void* p_context, double x) {
+  struct marginal own = *(const struct marginal*)p_context;
+  own.v_phi[own.k] = x;
+  return tb_mixture_law_set(&own.law, own.v_phi, &own.given)
+             ? tb_mixture_law_marginal(&own.law, own.v_phi, &own.given)
+             : -INFINITY;
+}
+
+static double phi_step(const void* p_context, double x, struct tb_rng* p_rng) {
+  struct marginal own = *(const struct marginal*)p_context;
+  double v_phi[N_HYPER];
+  own.v_phi[own.k] = x;
+  memcpy(v_phi, own.v_phi, sizeof v_phi);
+  tb_mixture_law_slice(&own.law, own.k, 1.5, v_phi, &own.given, p_rng);
+  for (size_t k = 0; k < N_HYPER; ++k) {
+    if (k != own.k && v_phi[k] != own.v_phi[k]) {
+      return NAN; /* moved another */
+    }
+  }
+  return v_phi[own.k];
+}
+
+static void scales_are_sliced_by_their_marginal(struct check* p_check) {
+  const struct tb_params params = {v_param, 7};
+  struct tb_mixtures mixtures;
+  struct tb_rng rng;
+  double v_center[N_COEF], v_slope[N_COEF], v_root[N_COEF * N_COEF];
+  double v_bend[N_COEF * N_COEF] = {0};
+  CHECK(tb_mixtures_create(&mixtures, &params, N_COEF) == TB_STATUS_ok);
+  tb_rng_init(&rng, 5, 0, TB_STREAM_noise);
+  tb_rng_fill_norm(&rng, v_root, N_COEF * N_COEF);
+  tb_rng_fill_norm(&rng, v_center, N_COEF);
+  tb_rng_fill_norm(&rng, v_slope, N_COEF);
+  for (size_t i = 0; i < N_COEF; ++i) {
+    for (size_t j = 0; j < N_COEF; ++j) {
+      for (size_t k = 0; k < N_COEF; ++k) {
+        v_bend[i * N_COEF + j] +=
+            3 * v_root[k * N_COEF + i] * v_root[k * N_COEF + j];
+      }
+    }
+  }
+  double* v_scratch =
+      check_alloc(tb_mixture_given_size(&mixtures, N_COEF), sizeof(double));
+  struct marginal own = {.law = {N_COEF, v_center, v_slope, v_bend, &mixtures},
+                         .given =
+                             tb_mixture_given_at(&mixtures, N_COEF, v_scratch)};
+  tb_mixtures_simulate(&mixtures, own.v_phi, &rng);
+  for (own.k = 0; own.k < N_HYPER; ++own.k) {
+    const struct check_line line = {.log_density = phi_log_density,
+                                    .step = phi_step,
+                                    .p_context = &own,
+                                    .low = -25,
+                                    .high = 20};
+    CHECK(check_line_step(p_check, &line, 20000, own.k) > 0.4);
+  }
+  free(v_scratch);
+  tb_mixtures_destroy(&mixtures);
+}
+
+const struct check_case check_slices[] = {
+    {"slices are reversible", slices_are_reversible},
+    {"shrinking leaves the slice whole", shrinking_leaves_the_slice_whole},
+    {"scales are sliced by their marginal density",
+     scales_are_sliced_by_their_marginal},
+    {NULL, NULL}};
