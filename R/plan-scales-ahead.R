@@ -81,7 +81,8 @@ find_scales_ahead <- function(model, control, ledger) {
 # rows but the awkward ones.
 ahead_draws <- function(own, found, sums, n_step, control, ledger) {
   at <- c(found$theta, found$phi)
-  moves <- found$moves %||% list(metric = found$chol)
+  moves <- found$moves %||%
+    new_moves(found$chol, lines_of(found, chol2inv(t(found$chol))))
   mode <- mode_of_scales(own, found, sums, at, NULL, ledger)
   awkward <- as.double(seq_along(found$surrogate$of$y))
   none <- list(total = 0, always = integer(), rows = integer(), psi = double())
@@ -89,7 +90,10 @@ ahead_draws <- function(own, found, sums, n_step, control, ledger) {
   plan <- scales_ahead_plan(
     own,
     mode,
-    kernel_smh(proposal = hyper_proposal(rounds = 2), awkward = awkward),
+    sliced_kernel(
+      hyper_proposal(rounds = 2),
+      list(moves = moves, awkward = awkward)
+    ),
     gradient_ahead(at, c(ahead_sums(sums, moves$metric, radius), none)),
     moves,
     ledger
@@ -102,6 +106,15 @@ ahead_draws <- function(own, found, sums, n_step, control, ledger) {
   segment <- run_segment(plan, pilot, new_stretch(ceiling(n_step / 5), n_step))
   abort_status(segment$reports[[1]]$status)
   t(matrix(segment$buffers$unconstrained, n_step))
+}
+
+# Along which awkward rows are moved by slices, see surrogate_moves().
+lines_of <- function(found, covariance, n_step = Inf) {
+  wide <- if (length(found$surrogate$of$y) > 0) wide_columns(found$surrogate)
+  if (length(wide) == 0) {
+    return(NULL)
+  }
+  surrogate_moves(covariance, wide, n_step, found$moves["lines"])$lines
 }
 
 ahead_sums <- function(sums, chol, radius) {
@@ -126,6 +139,8 @@ moved_scales <- function(own, found, sums, draws) {
   at <- rowMeans(draws)
   hessian <- sums$hessian + fixed_precision(own)
   moves <- ball_of(own, at, draws, hessian)
+  spread <- stats::cov(t(draws[rows, , drop = FALSE]))
+  moves$lines <- lines_of(found, spread, ncol(draws))
   z <- crossprod(moves$metric, draws[rows, , drop = FALSE] - at[rows])
   moves$radius <- 1.25 * sqrt(max(colSums(z^2)))
   found$theta <- at[rows]
@@ -207,7 +222,10 @@ plan_of_scales <- function(model, drawn, order, control, ledger) {
   plan <- scales_ahead_plan(
     own,
     mode,
-    kernel_smh(awkward = as.double(seq_len(n))),
+    sliced_kernel(
+      NULL,
+      list(moves = found$moves, awkward = as.double(seq_len(n)))
+    ),
     gradient_ahead(at, ahead),
     found$moves,
     ledger

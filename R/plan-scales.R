@@ -14,9 +14,10 @@ try_scales <- function(model, mode, control, ledger) {
   if (n_coef > setting("most_whitened")) {
     return(list(why_not = "exact steps from a few rows are for fewer columns"))
   }
-  awkward <- wide_rows(model, mode, control, ledger)
-  found <- find_scales(model, mode, control, ledger, awkward)
-  plan <- scales_plan(model, mode, found, ledger)
+  few <- wide_rows(model, mode, control, ledger)
+  found <- find_scales(model, mode, control, ledger, few$rows, wide = few$wide)
+  kernel <- sliced_kernel(NULL, found)
+  plan <- scales_plan(model, mode, found, ledger, kernel)
   report <- exact_pilot(plan, control)
   if (is.null(report)) {
     return(list(why_not = "an exact step has no distribution to propose from"))
@@ -27,15 +28,15 @@ try_scales <- function(model, mode, control, ledger) {
     list()
   }
   if (!is.null(way$proposal)) {
-    kernel <- kernel_smh(proposal = way$proposal, awkward = found$awkward)
+    kernel <- sliced_kernel(way$proposal, found)
     plan <- scales_plan(model, mode, found, ledger, kernel)
   }
   judge_scales(plan, report, control, way = way)
 }
 
-# S: the rows that no others tell of, given the hyperparameters at the mode (see
-# awkward_rows()); NULL: there are none, or of many columns too many rows are
-# such, which is for their expansions.
+# S: the rows that no others tell of, given the hyperparameters at the mode:
+# list(rows, wide), see awkward_rows(); NULL: there are none, or of many columns
+# too many rows are such, which is for their expansions.
 wide_rows <- function(model, mode, control, ledger) {
   n_coef <- model$n_dim - n_hyper(model)
   own <- seq_len(n_coef)
@@ -46,13 +47,16 @@ wide_rows <- function(model, mode, control, ledger) {
   held$pointer <- model$base$pointer
   awkward <- awkward_rows(held, given, control, ledger)
   rows <- awkward$rows[awkward$which_wide]
-  if (length(rows) > 0 && length(rows) <= model$n_data / 10) rows
+  if (length(rows) > 0 && length(rows) <= model$n_data / 10) {
+    list(rows = rows, wide = awkward$wide)
+  }
 }
 
 # Where the rows are expanded and how the surrogate is moved: chains on it, each
 # about the mean of the one before, the first about the mode, which look at no
 # row. awkward: row numbers of S; fixed: where the rows are expanded all the
-# same.
+# same; wide: the columns of those that are moved by slices along lines of their
+# own, which `moves` gets (see surrogate_moves()), whatever else moves.
 #
 # at      all coordinates: the mean of the last chain
 # moves   what the estimator has to know, see factors_set_surrogate(): `metric`,
@@ -67,7 +71,8 @@ find_scales <- function(
   control,
   ledger,
   awkward = NULL,
-  fixed = NULL
+  fixed = NULL,
+  wide = NULL
 ) {
   own <- seq_len(model$n_dim - n_hyper(model))
   at <- fixed %||% unname(mode$estimate)
@@ -82,14 +87,41 @@ find_scales <- function(
   } else {
     hyper_proposal(rounds = 2)
   }
+  if (length(wide) > 0) {
+    given <- chol2inv(t(found$moves$metric))
+    found$moves$lines <- surrogate_moves(given, wide)$lines
+  }
   for (n_step in scales_pilots(length(own))) {
     draws <-
       scales_draws(model, mode, found, proposal, n_step, control, ledger)
     found$at <- fixed %||% rowMeans(draws)
+    before <- found$moves["lines"]
     found$moves <- ball_of_scales(model, found$at, draws, control, ledger)
+    if (length(wide) > 0) {
+      spread <- stats::cov(t(draws[own, , drop = FALSE]))
+      found$moves$lines <- surrogate_moves(spread, wide, n_step, before)$lines
+    }
     found$init <- draws
   }
   found
+}
+
+# Some proposals, NULL: kernel_smh()'s own, and slices of what `found` has lines
+# for, whose tails the normal part of the surrogate does not know: from far out
+# in one no draw of that part leads back.
+sliced_kernel <- function(proposal, found) {
+  n_line <- NCOL(found$moves$lines %||% matrix(0, 0, 0))
+  if (n_line > 0) {
+    proposal <- proposal %||% hyper_proposal()
+    is_mixture <- inherits(proposal, "tall_proposal_mixture")
+    shares <- if (is_mixture) proposal$args$shares else 1
+    proposal <- do.call(proposal_mixture, c(
+      list(proposal_slice(2)),
+      proposal_members(proposal),
+      list(shares = c(n_line, shares), times = 3 * (n_line + 1))
+    ))
+  }
+  kernel_smh(proposal = proposal, awkward = found$awkward)
 }
 
 # The plan of a kernel_smh() that was given: what its surrogate needs.
@@ -154,8 +186,7 @@ likelihood_hessian <- function(model, at, cores) {
   hessian
 }
 
-scales_plan <- function(model, mode, found, ledger, kernel = NULL) {
-  kernel <- kernel %||% kernel_smh(awkward = found$awkward)
+scales_plan <- function(model, mode, found, ledger, kernel) {
   plan_of_moves(model, mode, kernel, found, ledger)
 }
 
@@ -170,7 +201,7 @@ scales_draws <- function(
   control,
   ledger
 ) {
-  kernel <- kernel_smh(proposal = proposal, awkward = found$awkward)
+  kernel <- sliced_kernel(proposal, found)
   plan <- scales_plan(model, mode, found, ledger, kernel)
   plan$init <- found$init[, ncol(found$init), drop = FALSE]
   run_on_surrogate(plan, n_step, control)$unconstrained
@@ -195,8 +226,8 @@ integrated_proposal <- function(model) {
   )
 }
 
-# list(proposal, stay, slower, is_integrated): in turn with the coefficients, or with
-# these integrated out, or now one and now the other: what moves most for its
+# list(proposal, stay, slower, is_integrated): in turn with the coefficients, or
+# with these integrated out, or now one and now the other: what moves most for its
 # time, by chains on the surrogate. proposal NULL: kernel_smh()'s own. stay:
 # correlation of the worst coordinate from step to step. slower: the time of a
 # step over that of one in turn.

@@ -491,11 +491,38 @@ test_that("rows that no others tell of are known as they are", {
   })
   data$g <- as.numeric(seq_len(n) <= 8)
   data$y[1:8] <- 0
-  of <- function(seed) {
-    tall_glm(y ~ x + g, data, binomial(),
-      prior = prior_ridge(), seed = seed, refresh = 0)
+  # of g and the scale by a grid: what the others know is as good as fixed
+  other <- stats::glm(y ~ x, binomial(), data, subset = g == 0)
+  at <- unname(stats::coef(other))
+  g <- sinh(seq(-8, 4, length.out = 2000))
+  log_sd <- seq(-6, 9, length.out = 1500)
+  density <- outer(g, exp(log_sd), function(g, sd) {
+    log_prior <- stats::dnorm(g, 0, sd, TRUE) +
+      stats::dnorm(at[[2]], 0, sd, TRUE) + stats::dt(sd / 2.5, 3, log = TRUE)
+    exp(log_prior + 8 * stats::plogis(-at[[1]] - g, log.p = TRUE)) * sd
+  })
+  mass <- rowSums(density) * cosh(asinh(g))
+  below <- cumsum(mass) / sum(mass)
+  probs <- c(0.02, 0.1, 0.5, 0.9)
+  cuts <- g[vapply(probs, function(p) which.max(below >= p), 0)]
+  x <- cbind("(Intercept)" = 1, x = data$x, g = data$g)
+  model <- model_glm(
+    x,
+    data$y,
+    prior = prior_ridge(),
+    prior_intercept = prior_normal(0, 5)
+  )
+  for (seed in c(5, 7)) {
+    fit <- sg_sample(model, seed = seed, refresh = 0)
+    expect_s3_class(fit$kernel, "tall_kernel_smh")
+    expect_identical(fit$kernel$args$awkward, as.double(1:8))
+    draws <- posterior::extract_variable_matrix(fit$draws, "g")
+    expect_lt(posterior::rhat(draws), 1.01)
+    for (k in seq_along(cuts)) {
+      is_below <- draws < cuts[[k]]
+      n_draw <- posterior::ess_mean(is_below)
+      error <- sqrt(probs[[k]] * (1 - probs[[k]]) / n_draw)
+      expect_lt(abs(mean(is_below) - probs[[k]]) / error, 4)
+    }
   }
-  fit <- of(1)
-  expect_s3_class(fit$kernel, "tall_kernel_smh")
-  expect_identical(fit$kernel$args$awkward, as.double(1:8))
 })
