@@ -56,10 +56,9 @@ static void ridge_gradient(const struct tb_mixture* p_mixture,
                            const double* v_phi,
                            double* v_gradient_phi) {
   const double x = ridge_log_ratio(p_mixture, *v_phi);
-  const double slope =
-      is_exponential(p_mixture)
-          ? 1 - exp(x)
-          : slope_half_student(x, p_mixture->v_argument[DF]);
+  const double slope = is_exponential(p_mixture)
+                           ? 1 - exp(x)
+                           : slope_half_student(x, p_mixture->v_argument[DF]);
   *v_gradient_phi = slope - (double)p_mixture->n_coef +
                     exp(-2 * *v_phi) * ridge_sum_of_squares(p_mixture, v_beta);
 }
