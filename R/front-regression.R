@@ -73,6 +73,7 @@ fit_regression.default <- function(front, run) {
 
 fit_in_memory <- function(front, rows, run) {
   read <- whole_rows(rows)
+  front <- settle_front(front, attr(rows$frame, "terms"), colnames(read$x))
   model <- build_model(front$blueprint, read)
   reader <- front_reader(front, rows, read)
   ready <- front_ready(front, model, read, reader, run)
@@ -84,6 +85,17 @@ fit_in_memory <- function(front, rows, run) {
   }
   more <- c(front_parts(front, ready, read, fit), more)
   end_regression(fit, run, front, rows, c(reader, more))
+}
+
+# The front end when the design's columns are known, and before there is a
+# model. terms: of its frame.
+settle_front <- function(front, terms, columns) {
+  UseMethod("settle_front")
+}
+
+#' @export
+settle_front.default <- function(front, terms, columns) {
+  front
 }
 
 # The fit, with its rows, what its model is but for these, and other `parts`:
