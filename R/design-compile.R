@@ -6,10 +6,11 @@
 #
 # * columns: names of the columns of the matrix.
 # * variables: those that the program reads, each list(name, expression, column,
-#   kind, size, levels, is_logical, table, units, position): `expression` is of
-#   attr(terms, "predvars"); `column` the name of the data's column that it is,
+#   kind, size, levels, is_logical, table, units, position, smooth):
+#   `expression` is of attr(terms, "predvars"); `column` the name of the data's column that it is,
 #   or NULL where R has to evaluate it; `size` the number of columns of numbers;
-#   `table` the contrasts; `position` its place among the terms' variables.
+#   `table` the contrasts; `position` its place among the terms' variables;
+#   `smooth` what was settled of a smooth term, whose columns C makes itself.
 # * program: see src/data/design.h. NULL where model.matrix() does something
 #   else; `whole`, which copies a matrix, then takes what that gives of a block.
 
@@ -21,6 +22,7 @@ compile_design <- function(frame, contrasts = NULL) {
   frame <- design_variables(frame, terms)
   check_design_size(terms, frame)
   x <- stats::model.matrix(terms, frame, contrasts.arg = contrasts)
+  x <- name_smooths(x, terms)
   design <- list(
     terms = terms,
     xlevels = stats::.getXlevels(terms, frame),
@@ -108,7 +110,8 @@ describe_variable <- function(value, k, terms, contrasts) {
     is_logical = is.logical(value),
     table = NULL,
     units = if (inherits(value, "difftime")) units(value),
-    position = k
+    position = k,
+    smooth = settled_smooth(expression)
   )
   if (out$kind == "levels") {
     out$table <- contrast_table(out$levels, contrasts[[name]])

@@ -97,6 +97,9 @@ make_frame <- function(matched, formula, data, wanted, na.action, caller) {
   frame <- tryCatch(
     eval(frame_call, caller),
     error = function(e) {
+      if (inherits(e, "tall_error")) {
+        rlang::cnd_signal(e)
+      }
       abort_frame(e, formula, frame_call, columns, caller)
     }
   )
