@@ -71,7 +71,7 @@ conditional_effects.tall_regression <- function(
   n_draw <- check_draws(x, NULL, ndraws)
   n_draw <- n_draw %||% min(1000, posterior::ndraws(x$draws))
   sketch <- fit_sketch(x)
-  effects <- effects %||% usual_effects(x)
+  effects <- effects %||% default_effects(x)
   held <- held_values(sketch, covariates_of(x), conditions)
   scale <- if (method == "posterior_epred") "response" else "link"
   tables <- lapply(stats::setNames(nm = effects), function(effect) {
@@ -95,7 +95,7 @@ is_grouping <- function(record) {
   length(record$levels) > 0 && record$bs %in% c("re", "fs")
 }
 
-usual_effects <- function(fit) {
+default_effects <- function(fit) {
   records <- if (is.null(fit$bars)) terms_smooths(fit$terms)
   vars <- function(texts) all.vars(str2expression(texts))
   groups <- unlist(lapply(Filter(is_grouping, records), function(record) {

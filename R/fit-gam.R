@@ -73,7 +73,7 @@ is_wiggly <- function(fit, layout, curves) {
 
 check_gam <- function(fit, arg = caller_arg(fit)) {
   check_spec(fit, "tall_fit", "tall_gam()", arg = arg)
-  if (!inherits(fit, "tall_gam") || length(terms_smooths(fit$terms)) == 0) {
+  if (!inherits(fit, "tall_gam") || !has_smooths(fit)) {
     abort_tall(
       "unsupported",
       c(
@@ -183,15 +183,20 @@ summary.tall_gam <- function(object, ...) {
 
 # NULL where a fit has none, or not what they take.
 known_smooths <- function(fit) {
-  has_them <- !is.null(fit$draws) && length(terms_smooths(fit$terms)) > 0 &&
+  has_them <- !is.null(fit$draws) && has_smooths(fit) &&
     all(fit$every_variable %in% fit$variables)
   if (has_them) smooth_table(fit)
+}
+
+# A summary's fit has no class.
+has_smooths <- function(fit) {
+  length(terms_smooths(fit$terms)) > 0
 }
 
 # A table of variables without the coefficients of bases, which say nothing one
 # by one; all: were they asked for?
 without_bases <- function(fit, table, all = FALSE) {
-  if (all || !inherits(fit, "tall_gam")) {
+  if (all || !has_smooths(fit)) {
     return(table)
   }
   table[!rownames(table) %in% gam_layout(fit)$columns$name, , drop = FALSE]

@@ -35,7 +35,7 @@ print.tall_fit <- function(
 # Multilevel fits have a block for each kind of parameter, additive ones one
 # for smooth terms.
 print_estimates <- function(fit, table, digits, is_chosen) {
-  if (inherits(fit, "tall_gam") && !is_chosen) {
+  if (has_smooths(fit) && !is_chosen) {
     print_smooth_estimates(fit, table, digits)
   } else if (is.null(fit$groups) || is_chosen) {
     print(table, digits = digits)
