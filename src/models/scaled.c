@@ -20,16 +20,33 @@
  *           v_work    as tb_mixtures_n_work() says  scratch
  *   P       v_all     n_base   scratch, 0 where no mixture covers
  *   c, g, H v_center, v_slope, v_hessian  n_base, n_base, n_base^2  scaled
+ *
+ * Where sigma alone stands between the sums of a Gaussian model and a normal law
+ * of beta (given_sigma), gibbs() moves phi by slices of its density with beta
+ * integrated out, one hyperparameter after the other, and then draws beta.
  */
 #include "models/scaled.h"
 
 #include "base/clip.h"
 #include "base/hash.h"
+#include "base/slice.h"
 #include "priors/mixture-law.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Of a Gaussian model that knows its sums, theta = (beta, log sigma): given
+ * sigma the log density of beta, but for the mixtures, is quadratic about c,
+ * with gradient e^{-2 log sigma} a + b and Hessian -(e^{-2 log sigma} G + Q). */
+struct given_sigma {
+  double* v_memory; /* all of them */
+  double* v_center; /* c, n_base - 1 */
+  double* v_pull;   /* a */
+  double* v_prior;  /* b */
+  double* v_gram;   /* G, square */
+  double* v_bend;   /* Q, square */
+};
 
 struct scaled {
   struct tb_model_type type; /* the base's slots where it has them */
@@ -39,6 +56,7 @@ struct scaled {
   double* v_center; /* n_base, and what follows it; NULL: no moves */
   double* v_slope;
   double* v_hessian;
+  struct given_sigma exact; /* v_memory is NULL: it has none */
 };
 
 struct scratch {
@@ -56,8 +74,11 @@ static size_t n_plain(const struct scaled* p) {
 
 static size_t own_size(const struct scaled* p) {
   const size_t n = p->p_base->n_dim;
-  const size_t n_move =
+  size_t n_move =
       p->v_center == NULL ? 0 : n + tb_mixture_given_size(&p->mixtures, n);
+  if (p->exact.v_memory != NULL) {
+    n_move += n * (n + 2);
+  }
   return tb_align((n_plain(p) + n_move) * sizeof(double));
 }
 
@@ -128,11 +149,71 @@ static bool scaled_is_outside(const struct tb_model* p_model,
   return p->p_base->type->is_outside(p->p_base, &s.work, v_theta);
 }
 
+/* The density of one hyperparameter, the others and sigma given. */
+struct one_scale {
+  const struct tb_mixture_law* p_law;
+  struct tb_mixture_given* p_given;
+  double* v_phi;
+  size_t at;
+};
+
+static double one_scale_density(const void* p_context, double x) {
+  const struct one_scale* p = p_context;
+  p->v_phi[p->at] = x;
+  return tb_mixture_law_set(p->p_law, p->v_phi, p->p_given)
+             ? tb_mixture_law_marginal(p->p_law, p->v_phi, p->p_given)
+             : -INFINITY;
+}
+
+#define SLICE_WIDTH       1.5 /* of log scales */
+#define GIVEN_SIGMA_EVERY 3   /* steps: between them sigma moves with beta */
+
+/* v_scratch: what own_size() has for it */
+static void gibbs_given_sigma(const struct scaled* p,
+                              double* v_scratch,
+                              struct tb_rng* p_rng,
+                              double* v_theta) {
+  const struct given_sigma* e = &p->exact;
+  const size_t n = p->p_base->n_dim - 1;
+  double* v_phi = v_theta + p->p_base->n_dim;
+  double *v_bend = v_scratch, *v_slope = v_bend + n * n, *v_xi = v_slope + n;
+  struct tb_mixture_given given =
+      tb_mixture_given_at(&p->mixtures, n, v_xi + n);
+  const double unit = exp(-2 * v_theta[n]);
+  for (size_t i = 0; i < n * n; ++i) {
+    v_bend[i] = unit * e->v_gram[i] + e->v_bend[i];
+  }
+  for (size_t j = 0; j < n; ++j) {
+    v_slope[j] = unit * e->v_pull[j] + e->v_prior[j];
+  }
+  const struct tb_mixture_law law = {.n_coef = n,
+                                     .v_center = e->v_center,
+                                     .v_slope = v_slope,
+                                     .v_bend = v_bend,
+                                     .p_mixtures = &p->mixtures};
+  for (size_t k = 0; k < p->mixtures.n_hyper; ++k) {
+    const struct one_scale one = {&law, &given, v_phi, k};
+    v_phi[k] = tb_slice_step(one_scale_density,
+                             &one,
+                             v_phi[k],
+                             SLICE_WIDTH,
+                             p_rng);
+  }
+  if (tb_mixture_law_set(&law, v_phi, &given)) {
+    tb_rng_fill_norm(p_rng, v_xi, n);
+    tb_mixture_law_draw(&law, &given, 0, NULL, v_xi, v_theta);
+  }
+}
+
 static enum tb_status scaled_gibbs(const struct tb_model* p_model,
                                    const struct tb_workspace* p_work,
                                    double* v_theta) {
   const struct scaled* p = p_model->p_self;
   const struct scratch s = scratch_at(p, p_work);
+  if (p->exact.v_memory != NULL) {
+    gibbs_given_sigma(p, s.v_move, p_work->p_rng, v_theta);
+    return TB_STATUS_ok;
+  }
   tb_mixtures_draw(&p->mixtures,
                    v_theta,
                    v_theta + p->p_base->n_dim,
@@ -396,6 +477,7 @@ static void scaled_destroy(struct tb_model* p_model) {
     tb_mixtures_destroy(&p->mixtures);
     free(p->v_held);
     free(p->v_center);
+    free(p->exact.v_memory);
     free(p);
   }
   p_model->p_self = NULL;
@@ -485,6 +567,43 @@ static enum tb_status read_move(struct scaled* p,
   return TB_STATUS_ok;
 }
 
+/* "given_center", "given_pull", "given_prior", "given_gram", "given_bend" */
+static enum tb_status read_given_sigma(struct scaled* p,
+                                       const struct tb_params* p_params) {
+  static const char* const v_name[] = {"given_center",
+                                       "given_pull",
+                                       "given_prior",
+                                       "given_gram",
+                                       "given_bend"};
+  if (tb_params_find(p_params, v_name[0]) == NULL) {
+    return TB_STATUS_ok;
+  }
+  if (p->v_center == NULL || p->p_base->n_dim < 2) {
+    return TB_STATUS_argument;
+  }
+  const size_t n = p->p_base->n_dim - 1;
+  double* v = malloc(n * (2 * n + 3) * sizeof(double));
+  if (v == NULL) {
+    return TB_STATUS_memory;
+  }
+  p->exact = (struct given_sigma){.v_memory = v,
+                                  .v_center = v,
+                                  .v_pull = v + n,
+                                  .v_prior = v + 2 * n,
+                                  .v_gram = v + 3 * n,
+                                  .v_bend = v + 3 * n + n * n};
+  for (size_t k = 0; k < 5; ++k) {
+    const size_t size = k < 3 ? n : n * n;
+    const struct tb_param* p_param = tb_params_find(p_params, v_name[k]);
+    if (p_param == NULL || p_param->n_value != size) {
+      return TB_STATUS_argument;
+    }
+    memcpy(v, p_param->v_value, size * sizeof(double));
+    v += size;
+  }
+  return TB_STATUS_ok;
+}
+
 enum tb_status tb_model_scale(struct tb_model* p_base,
                               const struct tb_params* p_params,
                               const double* v_held,
@@ -512,6 +631,7 @@ enum tb_status tb_model_scale(struct tb_model* p_base,
   }
   if (status == TB_STATUS_ok && v_held == NULL) {
     status = read_move(p, p_params);
+    status = status == TB_STATUS_ok ? read_given_sigma(p, p_params) : status;
   }
   *p_out = *p_base;
   p_out->p_self = p;
@@ -525,7 +645,7 @@ enum tb_status tb_model_scale(struct tb_model* p_base,
     p_out->n_dim += n_hyper;
     p_out->n_natural += n_hyper;
     p_out->is_natural = false;
-    p_out->n_gibbs_every = 1;
+    p_out->n_gibbs_every = p->exact.v_memory == NULL ? 1 : GIVEN_SIGMA_EVERY;
     p_out->has_moves = p->v_center != NULL;
     p_out->p_rows = p_base;
     p_out->p_mixtures = &p->mixtures;
