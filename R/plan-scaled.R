@@ -7,7 +7,8 @@
 scaled_steps <- 10
 
 plan_scaled <- function(model, control, mode, ledger) {
-  sums <- sums_of_scaled(model, mode, control, ledger)
+  sums <- sums_of_scaled(model, mode, control$cores)
+  spend(ledger, "recipe", sums$passes %||% 0)
   stand_in <- sums$model
   moved <- with_moves(stand_in %||% model, mode, sums$given)
   moved <- whiten_model(moved, mode, in_place = FALSE)
@@ -32,52 +33,3 @@ plan_scaled <- function(model, control, mode, ledger) {
 # Of an iteration where slices move the hyperparameters, and draws the
 # coefficients, given sigma before it.
 given_sigma_steps <- 3
-
-# list(model, given): the model on sums over the rows, and of few
-# hyperparameters what is normal given sigma; NULL where sums are not enough.
-sums_of_scaled <- function(model, mode, control, ledger) {
-  own <- model$n_dim - n_hyper(model)
-  held <- held_model(model, unname(mode$estimate)[-seq_len(own)])
-  if (!has_sums(held)) {
-    return(NULL)
-  }
-  phi <- unname(mode$estimate)[-seq_len(own)]
-  parts <- sums_parts(with_prior_at(held, model, phi), control$cores)
-  spend(ledger, "recipe", parts$passes)
-  base <- sums_model(held, parts$sums, parts$fit)
-  base$prior$mixture <- model$mixture
-  list(model = scaled_model(base), given = given_sigma(held, model, parts))
-}
-
-# The same, whose prior in R's words is the normal one that it has at phi.
-with_prior_at <- function(held, model, phi) {
-  at <- model$mixture$at
-  held$prior$kind[at] <- prior_kinds$normal$code
-  held$prior$location[at] <- model$mixture$params$mixture_location
-  held$prior$scale[at] <- 1 / sqrt(drop(precision_at(model$mixture, phi)))
-  held
-}
-
-# What the core takes of a Gaussian model whose sigma is sampled, with a ridge
-# for each block and else normal priors; NULL of others. parts: of sums_parts().
-given_sigma <- function(held, model, parts) {
-  kinds <- vapply(model$mixture$parts, `[[`, "", "kind")
-  covered <- model$mixture$at
-  is_other <- setdiff(seq_len(model$n_coef), covered)
-  is_normal <- prior_has_form(held$prior, "quadratic")[is_other]
-  if (model$traits$n_aux != 1 || !all(kinds == "ridge") || !all(is_normal)) {
-    return(NULL)
-  }
-  sums <- parts$sums
-  center <- parts$fit$beta
-  gram <- sums$gram + sums$weight * tcrossprod(sums$mean)
-  cross <- sums$cross + sums$weight * sums$response * sums$mean
-  prior <- normal_prior(held)
-  list(
-    given_center = as.double(center),
-    given_pull = as.double(cross - drop(gram %*% center)),
-    given_prior = as.double(prior$gradient(center)),
-    given_gram = as.double(gram),
-    given_bend = as.double(prior$precision)
-  )
-}

@@ -60,7 +60,12 @@ resume_plan <- function(fit, model, n_step) {
     plan$sums <- independent_law(fit, model)
     spend(ledger, "recipe", plan$sums$passes)
   }
-  if (!is.null(fit$stand_in) && !has_sums(model)) {
+  if (!is.null(fit$stand_in) && has_hyper(model)) {
+    sums <- sums_of_scaled(model, fit$mode, fit$control$cores)
+    spend(ledger, "recipe", sums$passes)
+    stand_in <- with_moves(sums$model, fit$mode, sums$given)
+    plan$stand_in <- frame_model(stand_in, fit$stand_in, FALSE)
+  } else if (!is.null(fit$stand_in) && !has_sums(model)) {
     plan$stand_in <- frame_model(merge_rows(model), fit$stand_in, FALSE)
     spend(ledger, "recipe", 3)
   } else if (!is.null(fit$stand_in)) {

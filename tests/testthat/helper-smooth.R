@@ -38,7 +38,8 @@ smooth_grid <- function(
     b <- drop(inverse %*% xy) / sd_k^2
     beta[k, ] <- b
     variance[k, ] <- diag(inverse)
-    log_p[[k]] <- sum(law(scales) + log(scales)) + sum(log(precision)) / 2 -
+    log_p[[k]] <- sum(law(scales) + log(scales)) +
+      sum(log(precision[precision > 0])) / 2 -
       sum(log(diag(root))) - nrow(x) * log(sd_k) -
       (yy / sd_k^2 - sum(b * xy) / sd_k^2) / 2 +
       if (is.null(law_sigma)) 0 else law_sigma(sd_k) + log(sd_k)
