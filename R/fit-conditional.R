@@ -51,6 +51,7 @@ conditional_effects.default <- function(x, ...) {
 }
 
 #' @rdname conditional_effects
+#' @rawNamespace S3method(brms::conditional_effects, tall_regression)
 #' @export
 conditional_effects.tall_regression <- function(
   x,

@@ -7,8 +7,8 @@
 #' @param x (`tall_gam`) The fit.
 #' @param type (string) `"smooth"`, or any type of [plot.tall_fit()].
 #' @param smooths (string vector or `NULL`) Which terms, as of
-#'   [posterior_smooths()]; `NULL`: all curves, or where there are none surfaces,
-#'   or effects of levels.
+#'   [posterior_smooths()]; `NULL`: all curves, or where there are none
+#'   surfaces, or effects of levels.
 #' @param prob (number between 0 and 1) Of the bands, at each point.
 #' @param partial (whole number) Of how many rows to show partial residuals: the
 #'   curve and what is left of the row's response, as a working residual

@@ -120,7 +120,8 @@ curve_edf <- function(fit, layout, curves, n) {
     (parts$sigma / plain_draws(fit, "sigma")[at, ])^2
   }
   of <- match(layout$columns$smooth, curves)
-  out <- vapply(seq_along(at), FUN.VALUE = numeric(length(curves)), function(k) {
+  none <- rep(NA_real_, length(curves))
+  out <- vapply(seq_along(at), FUN.VALUE = none, function(k) {
     h <- factor[[k]] * parts$likelihood
     p <- parts$prior
     covered <- cbind(mixture$at, mixture$at)
@@ -128,7 +129,7 @@ curve_edf <- function(fit, layout, curves, n) {
     # diag((H + P)^-1 H) = 1 - diag((H + P)^-1 P)
     inverse <- tryCatch(chol2inv(chol(h + p)), error = function(e) NULL)
     if (is.null(inverse)) {
-      return(rep(NA_real_, length(curves)))
+      return(none)
     }
     free <- 1 - rowSums(inverse * p[own, own])
     as.double(rowsum(free[layout$columns$at], of))
@@ -221,11 +222,11 @@ print_smooth_estimates <- function(fit, table, digits) {
   print(shown, digits = digits)
   small <- smooths$smooth[smooths$is_small]
   if (length(small) > 0) {
-    cat_within_width(cat(
+    text <- paste0(
       "Nearly all columns of ",
       paste(small, collapse = ", "),
-      " are used: a larger k may fit better.\n",
-      sep = ""
-    ))
+      " are used: a larger k may fit better."
+    )
+    cat(strwrap(text, getOption("width") + 1, exdent = 2), sep = "\n")
   }
 }

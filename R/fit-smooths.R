@@ -53,6 +53,7 @@ posterior_smooths.default <- function(object, ...) {
 }
 
 #' @rdname posterior_smooths
+#' @rawNamespace S3method(brms::posterior_smooths, tall_gam)
 #' @export
 posterior_smooths.tall_gam <- function(
   object,
@@ -169,6 +170,7 @@ conditional_smooths.default <- function(x, ...) {
 }
 
 #' @rdname posterior_smooths
+#' @rawNamespace S3method(brms::conditional_smooths, tall_gam)
 #' @export
 conditional_smooths.tall_gam <- function(
   x,

@@ -38,8 +38,8 @@
 #' variance over the rows, before the data are seen; of `bs = "re"` it is that
 #' of the effects. A term with several penalties, as `t2()`, has a
 #' \eqn{\sigma}{sigma} for each, and so has each level of a factor `by`. Draws
-#' of the \eqn{\sigma_k}{sigma_k} are called `smooth_sd[s(x)1]`, as in rstanarm;
-#' those of coefficients `s(x).1`, `s(x).2`, ...
+#' of the \eqn{\sigma_k}{sigma_k} are called `smooth_sd[s(x)1]`, as in
+#' rstanarm; those of coefficients `s(x).1`, `s(x).2`, ...
 #'
 #' With \eqn{\beta} all coefficients, \eqn{P_\sigma}{P_sigma} the precision of
 #' their prior given the \eqn{\sigma_k}{sigma_k}, and \eqn{H} minus the Hessian

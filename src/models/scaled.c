@@ -21,9 +21,9 @@
  *   P       v_all     n_base   scratch, 0 where no mixture covers
  *   c, g, H v_center, v_slope, v_hessian  n_base, n_base, n_base^2  scaled
  *
- * Where sigma alone stands between the sums of a Gaussian model and a normal law
- * of beta (given_sigma), gibbs() moves phi by slices of its density with beta
- * integrated out, one hyperparameter after the other, and then draws beta.
+ * Where sigma alone stands between the sums of a Gaussian model and a normal
+ * law of beta (given_sigma), gibbs() moves phi by slices of its density with
+ * beta integrated out, one hyperparameter after the other, and then draws beta.
  */
 #include "models/scaled.h"
 
@@ -38,7 +38,8 @@
 
 /* Of a Gaussian model that knows its sums, theta = (beta, log sigma): given
  * sigma the log density of beta, but for the mixtures, is quadratic about c,
- * with gradient e^{-2 log sigma} a + b and Hessian -(e^{-2 log sigma} G + Q). */
+ * with gradient e^{-2 log sigma} a + b and Hessian -(e^{-2 log sigma} G + Q).
+ */
 struct given_sigma {
   double* v_memory; /* all of them */
   double* v_center; /* c, n_base - 1 */
@@ -193,11 +194,8 @@ static void gibbs_given_sigma(const struct scaled* p,
                                      .p_mixtures = &p->mixtures};
   for (size_t k = 0; k < p->mixtures.n_hyper; ++k) {
     const struct one_scale one = {&law, &given, v_phi, k};
-    v_phi[k] = tb_slice_step(one_scale_density,
-                             &one,
-                             v_phi[k],
-                             SLICE_WIDTH,
-                             p_rng);
+    v_phi[k] =
+        tb_slice_step(one_scale_density, &one, v_phi[k], SLICE_WIDTH, p_rng);
   }
   if (tb_mixture_law_set(&law, v_phi, &given)) {
     tb_rng_fill_norm(p_rng, v_xi, n);
