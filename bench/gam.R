@@ -11,7 +11,7 @@ n_row <- if (length(arguments) > 0) as.numeric(arguments[[1]]) else 1e6
 
 bench_start("gam", "Smooth terms of a logistic regression")
 say(
-  "Four curves of k = 10, ", format(n_row, big.mark = ","), " rows: a sine, a parabola, ",
+  "Four curves of k = 10, ", format(n_row, big.mark = ",", scientific = FALSE), " rows: a sine, a parabola, ",
   "a straight line and nothing. 4,000 draws of all coefficients and of the four ",
   "standard deviations, which bam() estimates.\n"
 )
@@ -48,8 +48,8 @@ say(
   format(fit$time[["sampling"]], digits = 2), " s elapsed; ",
   format(fit$passes, digits = 3), " passes; acceptance ",
   format(mean(fit$chains$acceptance), digits = 2), "; least bulk effective draws ",
-  round(min(draws$ess_bulk)), " of ", posterior::ndraws(fit$draws), ", worst R-hat ",
-  format(max(draws$rhat), digits = 4), ".\n"
+  round(as.double(min(draws$ess_bulk))), " of ", posterior::ndraws(fit$draws), ", worst R-hat ",
+  format(as.double(max(draws$rhat)), digits = 4), ".\n"
 )
 
 grids <- conditional_smooths(fit)

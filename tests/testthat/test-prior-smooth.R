@@ -118,3 +118,63 @@ test_that("they go on where they stopped", {
     ignore_attr = TRUE
   )
 })
+
+# Scales from their prior, of which a tenth is below 0.05, curves from these, and
+# data: ranks of scales and of curves at points are uniform.
+test_that("ranks of scales and curves are uniform", {
+  skip_on_cran()
+  n <- 250
+  n_rank <- 15
+  blocks <- c(0, rep(1, 4), rep(2, 4))
+  basis <- function(u) {
+    b <- splines::bs(u, knots = 0.5, Boundary.knots = 0:1)
+    1.5 * sweep(unclass(b)[, 1:4], 2, 0.25)
+  }
+  rows_at <- function(u, v) unname(cbind(1, basis(u), basis(v)))
+  points <- rows_at(c(0.1, 0.6), c(0.9, 0.4))
+  for (family in c("bernoulli", "gaussian")) {
+    ranks <- vapply(seq_len(60), FUN.VALUE = numeric(4), function(k) {
+      withr::local_seed(2000 + k)
+      x <- rows_at(stats::runif(n), stats::runif(n))
+      sds <- stats::rexp(2, 2)
+      beta <- stats::rnorm(9) * c(0.5, rep(sds, each = 4))
+      eta <- drop(x %*% beta)
+      sigma <- stats::rexp(1, 1)
+      y <- if (family == "gaussian") {
+        eta + sigma * stats::rnorm(n)
+      } else {
+        stats::rbinom(n, 1, stats::plogis(eta))
+      }
+      model <- model_glm(
+        x,
+        y,
+        family,
+        prior = prior_normal(0, 0.5),
+        prior_aux = prior_exponential(1),
+        blocks = blocks,
+        prior_smooth = prior_exponential(2)
+      )
+      fit <- sg_sample(
+        model,
+        iter = 150 + 10 * n_rank,
+        warmup = 150,
+        thin = 10,
+        chains = 1,
+        seed = k,
+        refresh = 0
+      )
+      draws <- unclass(posterior::as_draws_matrix(fit$draws))
+      told <- cbind(
+        draws[, c("smooth_sd[1]", "smooth_sd[2]")],
+        draws[, 1:9] %*% t(points)
+      )
+      known <- c(sds, points %*% beta)
+      colSums(told < rep(known, each = n_rank))
+    })
+    # four cells of four ranks each
+    p <- apply(ranks, 1, function(r) {
+      stats::chisq.test(table(factor(r %/% 4, 0:3)))$p.value
+    })
+    expect_gt(min(p) * length(p), 0.01)
+  }
+})
