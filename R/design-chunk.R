@@ -141,6 +141,18 @@ level_column <- function(source, variable, n) {
   list(values = codes, first = 0, map = NULL)
 }
 
+# A matrix of n columns, as it is.
+whole_program <- function(n) {
+  list(
+    start = 0:n,
+    variable = integer(n),
+    at = seq_len(n) - 1L,
+    single = rep(-1L, n),
+    table = double(),
+    size = -n
+  )
+}
+
 # What model.matrix() makes of a block, where a program does not.
 whole_values <- function(design, values) {
   rows <- seq_len(values$n)

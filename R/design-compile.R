@@ -7,8 +7,8 @@
 # * columns: names of the columns of the matrix.
 # * variables: those that the program reads, each list(name, expression, column,
 #   kind, size, levels, is_logical, table, units, position, smooth):
-#   `expression` is of attr(terms, "predvars"); `column` the name of the data's column that it is,
-#   or NULL where R has to evaluate it; `size` the number of columns of numbers;
+#   `expression` is of attr(terms, "predvars"); `column` the name of the data's
+#   column that it is, or NULL where R has to evaluate it; `size` the number of columns of numbers;
 #   `table` the contrasts; `position` its place among the terms' variables;
 #   `smooth` what was settled of a smooth term, whose columns C makes itself.
 # * program: see src/data/design.h. NULL where model.matrix() does something
@@ -139,18 +139,6 @@ contrast_table <- function(levels, how) {
 }
 
 # ---- the program -------------------------------------------------------------
-
-# A matrix of n columns, as it is.
-whole_program <- function(n) {
-  list(
-    start = 0:n,
-    variable = integer(n),
-    at = seq_len(n) - 1L,
-    single = rep(-1L, n),
-    table = double(),
-    size = -n
-  )
-}
 
 # factors: rows of these variables, a column for each term.
 make_program <- function(variables, factors, terms) {

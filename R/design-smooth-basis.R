@@ -4,7 +4,7 @@
 #
 # A record, class tall_smooth:
 #
-# * label, term, by, bs, k: as mgcv has them; term and by are text.
+# * label, head, term, by, bs: as mgcv has them; term and by are text.
 # * numbers, multiplier: variables of the basis, and those it is multiplied by;
 #   levels: by factor.
 # * basis: see new_basis(); NULL: columns are products of the others alone.
@@ -29,7 +29,8 @@ new_smooth <- function(spec, values, knots = NULL, weights = NULL) {
   weights <- weights[whole]
   if (length(whole) == 0) {
     abort_input(
-      "{.arg data} must have a row where {.code {smooth_label(spec)}} is known.",
+      "{.arg data} must have a row where {.code {smooth_label(spec)}} is
+       known.",
       argument = "data"
     )
   }
@@ -61,49 +62,52 @@ new_smooth <- function(spec, values, knots = NULL, weights = NULL) {
 
 # By variable, "number" or "factor".
 check_smooth_values <- function(spec, values) {
-  takes_factors <- intersect(spec$bs, c("re", "fs"))
-  shown <- smooth_label(spec)
   kinds <- vapply(names(values), function(name) {
-    x <- values[[name]]
-    if (is.factor(x) || is.character(x)) {
-      return("factor")
-    }
-    is_number <- (is_plain_numeric(x) || is.logical(x)) &&
-      length(dim(x)) < 2
-    if (!is_number) {
-      abort_expected(x, "a numeric vector or a factor", arg = name)
-    }
-    bad <- which(is.infinite(x) | abs(x) > most_of_data)
-    if (length(bad) > 0) {
-      abort_number(x, bad[[1]], arg = name)
-    }
-    "number"
+    value_kind(values[[name]], name)
   }, "")
   in_basis <- intersect(names(kinds)[kinds == "factor"], spec$term)
-  if (length(in_basis) > 0 && length(takes_factors) == 0) {
-    name <- in_basis[[1]]
-    abort_input(
-      c(
-        "{.arg {name}} must be numeric in {.code {shown}}, not
-         {describe(values[[name]])}.",
-        i = "Effects of its levels are {.code s({name}, bs = \"re\")}, a curve
-             of each level {.code s(x, by = {name})}."
-      ),
-      argument = name,
-      value = values[[name]]
-    )
+  if (!any(spec$bs %in% c("re", "fs")) && length(in_basis) > 0) {
+    abort_factor_in_smooth(in_basis[[1]], values[[in_basis[[1]]]], spec)
   }
-  n_factor <- length(in_basis)
-  if ("fs" %in% spec$bs &&
-    (n_factor != 1 || length(spec$term) < 2 || !is.null(spec$by))) {
+  is_curves <- length(in_basis) == 1 && length(spec$term) > 1 &&
+    is.null(spec$by)
+  if ("fs" %in% spec$bs && !is_curves) {
     abort_input(
-      "{.code {shown}} with {.code bs = \"fs\"} must have numbers and one factor,
-       such as {.code s(x, g, bs = \"fs\")}, and no {.arg by}.",
+      "{.code {smooth_label(spec)}} with {.code bs = \"fs\"} must have numbers
+       and one factor, such as {.code s(x, g, bs = \"fs\")}, and no {.arg by}.",
       argument = "formula",
       value = spec$term
     )
   }
   kinds
+}
+
+value_kind <- function(x, name) {
+  if (is.factor(x) || is.character(x)) {
+    return("factor")
+  }
+  is_number <- is_plain_numeric(x) || is.logical(x)
+  if (!is_number || length(dim(x)) > 1) {
+    abort_expected(x, "a numeric vector or a factor", arg = name)
+  }
+  bad <- which(abs(x) > most_of_data)
+  if (length(bad) > 0) {
+    abort_number(x, bad[[1]], arg = name)
+  }
+  "number"
+}
+
+abort_factor_in_smooth <- function(name, value, spec) {
+  abort_input(
+    c(
+      "{.arg {name}} must be numeric in {.code {smooth_label(spec)}}, not
+       {describe(value)}.",
+      i = "Effects of its levels are {.code s({name}, bs = \"re\")}, a curve of
+           each level {.code s(x, by = {name})}."
+    ),
+    argument = name,
+    value = value
+  )
 }
 
 # That some row has; of an ordered factor that curves are multiplied by, without
@@ -303,115 +307,6 @@ basis_scale <- function(x, penalty) {
     square[own] <- sum(square[own])
   }
   1 / sqrt(square)
-}
-
-# mgcv's smooth of variables v1, ... n_level: of the factor of bs = "fs".
-construct_smooth <- function(spec, data, knots, is_free, n_level = NULL) {
-  symbols <- lapply(names(data), as.name)
-  n <- length(data[[1]])
-  if (is_free) {
-    data$w <- rep_len(c(1, 2), n)
-  }
-  if (!is.null(n_level)) {
-    data$f <- factor(rep_len(seq_len(n_level), n), seq_len(n_level))
-    symbols <- c(symbols, quote(f))
-  }
-  settings <- spec[intersect(
-    names(spec),
-    c("k", "bs", "m", "d", "fx", "xt", "full", "ord", "pc")
-  )]
-  settings <- settings[!vapply(settings, is.null, TRUE)]
-  make <- getExportedValue("mgcv", spec$head)
-  tryCatch(
-    {
-      call <- as.call(c(quote(make), symbols, lapply(settings, identity),
-        if (is_free) list(by = quote(w))))
-      made <- eval(call)
-      found <- mgcv::smoothCon(
-        made,
-        as.data.frame(data),
-        knots = if (length(knots) > 0) knots,
-        absorb.cons = TRUE,
-        modCon = 3
-      )
-      found[[1]]
-    },
-    error = function(e) {
-      abort_input(
-        c(
-          "The smooth term {.code {smooth_label(spec)}} cannot be made.",
-          x = escape_cli(trimws(conditionMessage(e)))
-        ),
-        argument = "formula",
-        value = smooth_label(spec),
-        parent = e
-      )
-    }
-  )
-}
-
-# list(map, penalty): fixed columns and those of each penalty, by pen.ind, as
-# smooth2random() lists random ones of bs = "fs" in another order.
-split_smooth <- function(object, label) {
-  split <- tryCatch(
-    mgcv::smooth2random(object, "", type = 2),
-    error = function(e) {
-      abort_tall(
-        "unsupported",
-        c(
-          "{.code {label}} has penalties that overlap, and is no sum of random
-           effects.",
-          i = "{.code t2()} is for surfaces, {.code bs = \"tp\"} or
-               {.code \"cr\"} for curves."
-        ),
-        argument = "formula",
-        value = label,
-        parent = e
-      )
-    }
-  )
-  if (isTRUE(split$fixed)) {
-    d <- ncol(object$X)
-    return(list(map = diag(d), penalty = integer(d)))
-  }
-  penalty <- as.integer(split$pen.ind)
-  d <- split$trans.D
-  u <- split$trans.U
-  n_base <- ncol(object$X)
-  if (is_by_level(object)) {
-    # each level has the same
-    n_base <- n_base / length(object$flev)
-    penalty <- penalty[seq_len(n_base)]
-    d <- d[seq_len(n_base)]
-  }
-  map <- diag(n_base)
-  if (!is.null(u)) {
-    map <- u
-  }
-  list(map = map * rep(d, each = nrow(map)), penalty = penalty)
-}
-
-is_by_level <- function(object) inherits(object, "fs.interaction")
-
-# As it is kept; of bs = "fs" the curve of a level.
-without_rows <- function(object) {
-  if (is_by_level(object)) {
-    object$margin.only <- TRUE
-  }
-  object[c("X", "S", "Xb", "D")] <- NULL
-  object
-}
-
-# values: of v1, ...; n x columns.
-mgcv_basis <- function(basis, values) {
-  data <- stats::setNames(values, sprintf("v%d", seq_along(values)))
-  data <- as.data.frame(data)
-  data$w <- rep(1, nrow(data))
-  if (is_by_level(basis$object)) {
-    data$f <- factor(rep(1, nrow(data)))
-  }
-  x <- mgcv::PredictMat(basis$object, data)
-  unname(matrix(x, nrow(data))) %*% basis$map
 }
 
 # ---- the rows it is made of --------------------------------------------------

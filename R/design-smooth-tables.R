@@ -47,7 +47,8 @@ fit_cubics <- function(basis, breaks, period) {
   length <- c(-span, width, span)
   if (!is.na(period)) {
     # never used, but for rounding
-    from <- c(breaks[[1]], breaks[-length(breaks)], breaks[[length(breaks) - 1]])
+    first <- breaks[-length(breaks)]
+    from <- c(first[[1]], first, first[[length(first)]])
     length <- c(width[[1]], width, width[[length(width)]])
   }
   x <- rep(from, each = 4) + rep(length, each = 4) * nodes

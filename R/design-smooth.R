@@ -11,8 +11,8 @@
 # have is 1.
 
 # s() and t2() for the environment of a formula. knots: of check_knots().
-# made = FALSE: what was written is wanted, see check_smooth_call(). smooth: what
-# was settled.
+# made = FALSE: what was written is wanted, see check_smooth_call(). smooth:
+# what was settled.
 smooth_functions <- function(knots = NULL) {
   s <- function(..., k = -1, bs = "tp", m = NA, by = NULL, fx = FALSE,
                 xt = NULL, pc = NULL, smooth = NULL, made = TRUE) {
@@ -51,14 +51,6 @@ expression_text <- function(expression) {
   if (!is.null(expression)) deparse1(expression)
 }
 
-# As mgcv has it: s(x), s(x,z):w.
-smooth_label <- function(spec) {
-  paste0(
-    spec$head, "(", paste(spec$term, collapse = ","), ")",
-    if (!is.null(spec$by)) paste0(":", spec$by)
-  )
-}
-
 # The value of s() and t2() on rows: n x columns, with what was settled.
 smooth_variable <- function(spec, values, by, smooth, knots) {
   names(values) <- spec$term
@@ -73,7 +65,8 @@ smooth_variable <- function(spec, values, by, smooth, knots) {
   )
 }
 
-#' @exportS3Method stats::makepredictcall
+#' @importFrom stats makepredictcall
+#' @export
 makepredictcall.tall_smooth_columns <- function(var, call) {
   settled_call(call, attr(var, "smooth"))
 }
@@ -97,12 +90,6 @@ settle_smooth <- function(call, columns, home, weights = NULL) {
   own <- get(as.character(call[[1]]), home, mode = "function")
   knots <- environment(own)$knots
   settled_call(call, new_smooth(spec, values, knots, weights))
-}
-
-# Variables of a call, such as the factors whose levels a look collects.
-smooth_variables <- function(call, home) {
-  spec <- check_smooth_call(call, home)
-  lapply(unique(c(spec$term, spec$by)), str2lang)
 }
 
 # ---- on rows -----------------------------------------------------------------
@@ -236,64 +223,4 @@ tell_extrapolation <- function(terms, data) {
       ))
     }
   }
-}
-
-# ---- columns for C -----------------------------------------------------------
-
-# What was settled of a variable that is a smooth term, of predvars; NULL: it is
-# none.
-settled_smooth <- function(expression) {
-  smooth <- if (is.call(expression)) as.list(expression)[["smooth"]]
-  if (inherits(smooth, "tall_smooth")) smooth
-}
-
-# Does C make its columns?
-is_in_table <- function(smooth) {
-  !is.null(smooth) && (is.null(smooth$basis) || !is.null(smooth$basis$cubics))
-}
-
-# As C takes it: list(smooth, parts). parts: columns of its number, codes of
-# levels, and multipliers. cubics: NULL, there is no number.
-smooth_column <- function(cubics, columns, parts, sizes = integer()) {
-  n_number <- if (is.null(cubics)) 0 else 1
-  list(
-    smooth = list(
-      breaks = cubics$breaks,
-      coefficients = cubics$coefficients,
-      period = if (is.na(cubics$period %||% NA)) 0 else cubics$period,
-      levels = as.integer(sizes),
-      n_times = length(parts) - length(sizes) - n_number,
-      basis = as.integer(columns$basis),
-      level = as.integer(columns$level)
-    ),
-    parts = unname(parts)
-  )
-}
-
-# The variables that a settled term reads, in the order of smooth_column(): each
-# as compile_design() describes variables.
-smooth_parts <- function(smooth) {
-  numbers <- lapply(c(smooth$numbers, smooth$multiplier), function(name) {
-    part_variable(name, "numbers", NULL)
-  })
-  levels <- Map(
-    function(name, levels) part_variable(name, "levels", levels),
-    names(smooth$levels),
-    smooth$levels
-  )
-  first <- seq_along(smooth$numbers)
-  unname(c(numbers[first], levels, numbers[-first]))
-}
-
-part_variable <- function(name, kind, levels) {
-  expression <- str2lang(name)
-  list(
-    name = name,
-    expression = expression,
-    column = if (is.name(expression)) as.character(expression),
-    kind = kind,
-    size = 1L,
-    levels = levels,
-    is_logical = FALSE
-  )
 }

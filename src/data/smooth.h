@@ -2,7 +2,7 @@
 #ifndef TB_DATA_SMOOTH_H
 #define TB_DATA_SMOOTH_H
 
-#include "data/design.h"
+#include "data/column.h"
 #include "data/tile.h"
 
 #include <stdbool.h>

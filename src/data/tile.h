@@ -4,7 +4,7 @@
 #define TB_DATA_TILE_H
 
 #include "base/vector.h"
-#include "data/design.h"
+#include "data/column.h"
 
 #include <stddef.h>
 
