@@ -43,23 +43,24 @@ smooth_table <- function(fit, prob = 0.9, ndraws = 200) {
   curves <- unique(layout$columns$smooth)
   sds <- curve_sds(fit, layout, curves)
   edf <- curve_edf(fit, layout, curves, check_count(ndraws))
-  part <- function(x, k) if (is.null(x)) NA_real_ else x[, k]
   summed <- function(x) {
-    cbind(colMeans(x), t(apply(x, 2, stats::quantile, probs, names = FALSE)))
+    bounds <- apply(x, 2, stats::quantile, probs, names = FALSE, na.rm = TRUE)
+    cbind(colMeans(x), t(matrix(bounds, 2)))
   }
   sds <- summed(sds)
   edf <- summed(edf)
   size <- as.integer(table(factor(layout$columns$smooth, curves)))
   data.frame(
     smooth = curves,
-    sd = part(sds, 1),
-    sd_lower = part(sds, 2),
-    sd_upper = part(sds, 3),
-    edf = part(edf, 1),
-    edf_lower = part(edf, 2),
-    edf_upper = part(edf, 3),
+    sd = sds[, 1],
+    sd_lower = sds[, 2],
+    sd_upper = sds[, 3],
+    edf = edf[, 1],
+    edf_lower = edf[, 2],
+    edf_upper = edf[, 3],
     size = size,
-    is_small = is_wiggly(fit, layout, curves) & part(edf, 1) > 0.9 * size
+    is_small = is_wiggly(fit, layout, curves) & edf[, 1] > 0.9 * size &
+      !is.na(sds[, 1])
   )
 }
 
@@ -98,6 +99,9 @@ smooth_sd_names <- function(layout) {
 
 # Draws x curves; NA of those without a penalty.
 curve_sds <- function(fit, layout, curves) {
+  if (NROW(layout$blocks) == 0) {
+    return(matrix(NA_real_, 1, length(curves)))
+  }
   draws <- plain_draws(fit, smooth_sd_names(layout))
   square <- vapply(curves, FUN.VALUE = numeric(nrow(draws)), function(curve) {
     own <- layout$blocks$smooth == curve
@@ -111,21 +115,26 @@ curve_edf <- function(fit, layout, curves, n) {
   own <- seq_len(fit$n_coef)
   parts <- information_parts(fit)
   mixture <- fit$prior$mixture
-  hyper <- t(plain_draws(fit, mixture$names))
-  at <- unique(round(seq(1, ncol(hyper), length.out = min(n, ncol(hyper)))))
-  precision <- mixture_precision(mixture, hyper[, at, drop = FALSE])
+  draws <- plain_draws(fit)
+  at <- unique(round(seq(1, nrow(draws), length.out = min(n, nrow(draws)))))
+  draws <- draws[at, , drop = FALSE]
+  precision <- if (!is.null(mixture)) {
+    mixture_precision(mixture, t(draws[, mixture$names, drop = FALSE]))
+  }
   factor <- if (is.na(parts$sigma)) {
     rep(1, length(at))
   } else {
-    (parts$sigma / plain_draws(fit, "sigma")[at, ])^2
+    (parts$sigma / draws[, "sigma"])^2
   }
   of <- match(layout$columns$smooth, curves)
   none <- rep(NA_real_, length(curves))
   out <- vapply(seq_along(at), FUN.VALUE = none, function(k) {
     h <- factor[[k]] * parts$likelihood
     p <- parts$prior
-    covered <- cbind(mixture$at, mixture$at)
-    p[covered] <- p[covered] + precision[, k]
+    if (!is.null(mixture)) {
+      covered <- cbind(mixture$at, mixture$at)
+      p[covered] <- p[covered] + precision[, k]
+    }
     # diag((H + P)^-1 H) = 1 - diag((H + P)^-1 P)
     inverse <- tryCatch(chol2inv(chol(h + p)), error = function(e) NULL)
     if (is.null(inverse)) {
@@ -145,9 +154,11 @@ information_parts <- function(fit) {
   own <- seq_len(fit$n_coef)
   mixture <- fit$prior$mixture
   total <- -unname(mode$hessian)[own, own, drop = FALSE]
-  free <- unname(mode$estimate[mixture$coordinates])
-  covered <- cbind(mixture$at, mixture$at)
-  total[covered] <- total[covered] - drop(precision_at(mixture, free))
+  if (!is.null(mixture)) {
+    free <- unname(mode$estimate[mixture$coordinates])
+    covered <- cbind(mixture$at, mixture$at)
+    total[covered] <- total[covered] - drop(precision_at(mixture, free))
+  }
   prior <- prior_hessian(fit$prior, fit$model$prior_functional, own)
   is_gaussian <- identical(fit$family$name, "gaussian") &&
     "sigma" %in% fit$variables

@@ -39,15 +39,24 @@ given_sigma <- function(held, model, parts) {
     return(NULL)
   }
   sums <- parts$sums
-  center <- parts$fit$beta
+  # where the mixtures have their means: elsewhere the law given sigma leaves out
+  # what the rows say of these, which depends on sigma
+  center <- replace(
+    parts$fit$beta,
+    covered,
+    model$mixture$params$mixture_location
+  )
+  away <- center - parts$fit$beta
   gram <- sums$gram + sums$weight * tcrossprod(sums$mean)
   cross <- sums$cross + sums$weight * sums$response * sums$mean
+  left <- cross - drop(gram %*% parts$fit$beta)
   prior <- normal_prior(held)
   list(
     given_center = as.double(center),
-    given_pull = as.double(cross - drop(gram %*% center)),
+    given_pull = as.double(left - drop(gram %*% away)),
     given_prior = as.double(prior$gradient(center)),
     given_gram = as.double(gram),
-    given_bend = as.double(prior$precision)
+    given_bend = as.double(prior$precision),
+    given_rows = as.double(sums$n_row)
   )
 }

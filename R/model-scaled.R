@@ -100,9 +100,5 @@ with_moves <- function(model, mode, given = NULL) {
     model$mixture,
     moves = c(moves, given)
   )
-  if (!is.null(given)) {
-    model$traits$gibbs_every <- 3
-    model$fingerprint <- model_info(model)$fingerprint
-  }
   model
 }

@@ -15,7 +15,8 @@ plan_scaled <- function(model, control, mode, ledger) {
   plan <- recipe_mala(moved, mode, list(), ledger)
   plan$model <- if (is.null(stand_in)) moved else model
   plan$recipe$size <- model$n_data
-  plan$steps <- if (is.null(sums$given)) scaled_steps else given_sigma_steps
+  # with slices each step has fresh coefficients
+  plan$steps <- if (is.null(sums$given)) scaled_steps else 1
   if (!is.null(stand_in)) {
     plan$stand_in <- moved
   }
@@ -24,12 +25,8 @@ plan_scaled <- function(model, control, mode, ledger) {
     if (is.null(stand_in)) "all rows," else "sums over all rows,",
     " since the prior has hyperparameters",
     if (!is.null(sums$given)) {
-      ", which move given sigma alone, coefficients integrated out"
+      ", which move by slices with the coefficients integrated out"
     }
   )
   plan
 }
-
-# Of an iteration where slices move the hyperparameters, and draws the
-# coefficients, given sigma before it.
-given_sigma_steps <- 3

@@ -47,6 +47,7 @@ struct given_sigma {
   double* v_prior;  /* b */
   double* v_gram;   /* G, square */
   double* v_bend;   /* Q, square */
+  double n_row;     /* by which s has its spread */
 };
 
 struct scaled {
@@ -78,7 +79,7 @@ static size_t own_size(const struct scaled* p) {
   size_t n_move =
       p->v_center == NULL ? 0 : n + tb_mixture_given_size(&p->mixtures, n);
   if (p->exact.v_memory != NULL) {
-    n_move += n * (n + 2);
+    n_move += n * (n + 3);
   }
   return tb_align((n_plain(p) + n_move) * sizeof(double));
 }
@@ -150,54 +151,120 @@ static bool scaled_is_outside(const struct tb_model* p_model,
   return p->p_base->type->is_outside(p->p_base, &s.work, v_theta);
 }
 
-/* The density of one hyperparameter, the others and sigma given. */
+/* The density of (phi, s) with beta integrated out, along one coordinate. */
 struct one_scale {
-  const struct tb_mixture_law* p_law;
+  const struct scaled* p;
+  const struct tb_workspace* p_base_work;
+  struct tb_mixture_law* p_law;
   struct tb_mixture_given* p_given;
-  double* v_phi;
+  double* v_theta;
+  double* v_bend;
+  double* v_slope;
+  double* v_gradient;
   size_t at;
+  double gap; /* sum of squares at the coefficients less that at c */
 };
 
-static double one_scale_density(const void* p_context, double x) {
-  const struct one_scale* p = p_context;
-  p->v_phi[p->at] = x;
-  return tb_mixture_law_set(p->p_law, p->v_phi, p->p_given)
-             ? tb_mixture_law_marginal(p->p_law, p->v_phi, p->p_given)
+static void set_sigma(const struct one_scale* p, double s) {
+  const struct given_sigma* e = &p->p->exact;
+  const size_t n = p->p_law->n_coef;
+  const double unit = exp(-2 * s);
+  for (size_t i = 0; i < n * n; ++i) {
+    p->v_bend[i] = unit * e->v_gram[i] + e->v_bend[i];
+  }
+  for (size_t j = 0; j < n; ++j) {
+    p->v_slope[j] = unit * e->v_pull[j] + e->v_prior[j];
+  }
+}
+
+/* but for a constant */
+static double marginal_density(const struct one_scale* p) {
+  const double* v_phi = p->v_theta + p->p->p_base->n_dim;
+  return tb_mixture_law_set(p->p_law, v_phi, p->p_given)
+             ? tb_mixture_law_marginal(p->p_law, v_phi, p->p_given)
              : -INFINITY;
 }
 
-#define SLICE_WIDTH       1.5 /* of log scales */
-#define GIVEN_SIGMA_EVERY 3   /* steps: between them sigma moves with beta */
+static double one_scale_density(const void* p_context, double x) {
+  const struct one_scale* p = p_context;
+  p->v_theta[p->at] = x;
+  return marginal_density(p);
+}
 
-/* v_scratch: what own_size() has for it */
+static double sigma_density(const void* p_context, double s) {
+  const struct one_scale* p = p_context;
+  const struct tb_model* p_base = p->p->p_base;
+  double log_prior = 0;
+  p->v_theta[p->at] = s;
+  set_sigma(p, s);
+  /* of priors and of the sums, which are this model's prior, at coefficients
+   * that stay */
+  if (p_base->type->prior(p_base,
+                          p->p_base_work,
+                          p->v_theta,
+                          p->v_gradient,
+                          &log_prior) != TB_STATUS_ok) {
+    return -INFINITY;
+  }
+  return marginal_density(p) + log_prior + 0.5 * p->gap * exp(-2 * s);
+}
+
+#define SLICE_WIDTH 1.5 /* of log scales */
+
+/* -2 (beta - c)^T a + (beta - c)^T G (beta - c) */
+static double
+square_gap(const struct given_sigma* p, size_t n, const double* v_beta) {
+  double sum = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const double away = v_beta[i] - p->v_center[i];
+    double half = -p->v_pull[i];
+    for (size_t j = 0; j < n; ++j) {
+      half += 0.5 * p->v_gram[i * n + j] * (v_beta[j] - p->v_center[j]);
+    }
+    sum += 2 * away * half;
+  }
+  return sum;
+}
+
+/* By slices phi and s, then beta. s.v_move: what own_size() has for it */
 static void gibbs_given_sigma(const struct scaled* p,
-                              double* v_scratch,
+                              const struct scratch* p_scratch,
                               struct tb_rng* p_rng,
                               double* v_theta) {
-  const struct given_sigma* e = &p->exact;
   const size_t n = p->p_base->n_dim - 1;
-  double* v_phi = v_theta + p->p_base->n_dim;
-  double *v_bend = v_scratch, *v_slope = v_bend + n * n, *v_xi = v_slope + n;
+  double *v_bend = p_scratch->v_move, *v_slope = v_bend + n * n;
+  double *v_gradient = v_slope + n, *v_xi = v_gradient + n + 1;
   struct tb_mixture_given given =
       tb_mixture_given_at(&p->mixtures, n, v_xi + n);
-  const double unit = exp(-2 * v_theta[n]);
-  for (size_t i = 0; i < n * n; ++i) {
-    v_bend[i] = unit * e->v_gram[i] + e->v_bend[i];
-  }
-  for (size_t j = 0; j < n; ++j) {
-    v_slope[j] = unit * e->v_pull[j] + e->v_prior[j];
-  }
-  const struct tb_mixture_law law = {.n_coef = n,
-                                     .v_center = e->v_center,
-                                     .v_slope = v_slope,
-                                     .v_bend = v_bend,
-                                     .p_mixtures = &p->mixtures};
+  struct tb_mixture_law law = {.n_coef = n,
+                               .v_center = p->exact.v_center,
+                               .v_slope = v_slope,
+                               .v_bend = v_bend,
+                               .p_mixtures = &p->mixtures};
+  struct one_scale one = {.p = p,
+                          .p_base_work = &p_scratch->work,
+                          .p_law = &law,
+                          .p_given = &given,
+                          .v_theta = v_theta,
+                          .v_bend = v_bend,
+                          .v_slope = v_slope,
+                          .v_gradient = v_gradient};
+  set_sigma(&one, v_theta[n]);
   for (size_t k = 0; k < p->mixtures.n_hyper; ++k) {
-    const struct one_scale one = {&law, &given, v_phi, k};
-    v_phi[k] =
-        tb_slice_step(one_scale_density, &one, v_phi[k], SLICE_WIDTH, p_rng);
+    one.at = n + 1 + k;
+    v_theta[one.at] = tb_slice_step(one_scale_density,
+                                    &one,
+                                    v_theta[one.at],
+                                    SLICE_WIDTH,
+                                    p_rng);
   }
-  if (tb_mixture_law_set(&law, v_phi, &given)) {
+  one.at = n;
+  one.gap = square_gap(&p->exact, n, v_theta);
+  const double width = 3 / sqrt(1 + 2 * p->exact.n_row);
+  const double s = tb_slice_step(sigma_density, &one, v_theta[n], width, p_rng);
+  v_theta[n] = s;
+  set_sigma(&one, s);
+  if (tb_mixture_law_set(&law, v_theta + n + 1, &given)) {
     tb_rng_fill_norm(p_rng, v_xi, n);
     tb_mixture_law_draw(&law, &given, 0, NULL, v_xi, v_theta);
   }
@@ -209,7 +276,7 @@ static enum tb_status scaled_gibbs(const struct tb_model* p_model,
   const struct scaled* p = p_model->p_self;
   const struct scratch s = scratch_at(p, p_work);
   if (p->exact.v_memory != NULL) {
-    gibbs_given_sigma(p, s.v_move, p_work->p_rng, v_theta);
+    gibbs_given_sigma(p, &s, p_work->p_rng, v_theta);
     return TB_STATUS_ok;
   }
   tb_mixtures_draw(&p->mixtures,
@@ -565,14 +632,16 @@ static enum tb_status read_move(struct scaled* p,
   return TB_STATUS_ok;
 }
 
-/* "given_center", "given_pull", "given_prior", "given_gram", "given_bend" */
+/* "given_center", "given_pull", "given_prior", "given_gram", "given_bend",
+ * "given_rows" */
 static enum tb_status read_given_sigma(struct scaled* p,
                                        const struct tb_params* p_params) {
   static const char* const v_name[] = {"given_center",
                                        "given_pull",
                                        "given_prior",
                                        "given_gram",
-                                       "given_bend"};
+                                       "given_bend",
+                                       "given_rows"};
   if (tb_params_find(p_params, v_name[0]) == NULL) {
     return TB_STATUS_ok;
   }
@@ -581,6 +650,7 @@ static enum tb_status read_given_sigma(struct scaled* p,
   }
   const size_t n = p->p_base->n_dim - 1;
   double* v = malloc(n * (2 * n + 3) * sizeof(double));
+  double n_row = 0;
   if (v == NULL) {
     return TB_STATUS_memory;
   }
@@ -590,15 +660,16 @@ static enum tb_status read_given_sigma(struct scaled* p,
                                   .v_prior = v + 2 * n,
                                   .v_gram = v + 3 * n,
                                   .v_bend = v + 3 * n + n * n};
-  for (size_t k = 0; k < 5; ++k) {
-    const size_t size = k < 3 ? n : n * n;
+  for (size_t k = 0; k < 6; ++k) {
+    const size_t size = k < 3 ? n : k < 5 ? n * n : 1;
     const struct tb_param* p_param = tb_params_find(p_params, v_name[k]);
     if (p_param == NULL || p_param->n_value != size) {
       return TB_STATUS_argument;
     }
-    memcpy(v, p_param->v_value, size * sizeof(double));
+    memcpy(k < 5 ? v : &n_row, p_param->v_value, size * sizeof(double));
     v += size;
   }
+  p->exact.n_row = n_row;
   return TB_STATUS_ok;
 }
 
@@ -643,7 +714,7 @@ enum tb_status tb_model_scale(struct tb_model* p_base,
     p_out->n_dim += n_hyper;
     p_out->n_natural += n_hyper;
     p_out->is_natural = false;
-    p_out->n_gibbs_every = p->exact.v_memory == NULL ? 1 : GIVEN_SIGMA_EVERY;
+    p_out->n_gibbs_every = 1;
     p_out->has_moves = p->v_center != NULL;
     p_out->p_rows = p_base;
     p_out->p_mixtures = &p->mixtures;

@@ -76,7 +76,10 @@ test_that("a Gaussian model is that of quadrature", {
     expect_gt(posterior::ess_mean(s), 1000)
   }
   s <- log(draws_of_one(fit, "sigma"))
-  expect_moment(s, grid_mean(grid, grid$phi[, 3]), "sigma")
+  mean <- grid_mean(grid, grid$phi[, 3])
+  expect_moment(s, mean, "sigma")
+  # about its mean, which says as much of its spread as there is
+  expect_moment((s - mean)^2, grid_mean(grid, (grid$phi[, 3] - mean)^2))
   for (j in c(1, 3, 8, 11)) {
     b <- draws_of_one(fit, colnames(x)[[j]])
     expect_moment(b, grid_mean(grid, grid$beta[, j]), colnames(x)[[j]])
