@@ -8,7 +8,8 @@
 # * variables: those that the program reads, each list(name, expression, column,
 #   kind, size, levels, is_logical, table, units, position, smooth):
 #   `expression` is of attr(terms, "predvars"); `column` the name of the data's
-#   column that it is, or NULL where R has to evaluate it; `size` the number of columns of numbers;
+#   column that it is, or NULL where R has to evaluate it; `size` the number of
+#   columns of numbers;
 #   `table` the contrasts; `position` its place among the terms' variables;
 #   `smooth` what was settled of a smooth term, whose columns C makes itself.
 # * program: see src/data/design.h. NULL where model.matrix() does something
@@ -242,11 +243,18 @@ program_agrees <- function(program, design, frame, x, tolerance = 1e-12) {
 # ---- terms that look at other rows -------------------------------------------
 
 # The variables of terms as they are to be evaluated on new rows, named as they
-# were written.
+# were written; of a smooth term, which is settled, those that it reads.
 variable_expressions <- function(terms) {
   names <- vapply(as.list(attr(terms, "variables"))[-1], deparse1, "")
   predvars <- attr(terms, "predvars") %||% attr(terms, "variables")
-  stats::setNames(as.list(predvars)[-1], names)
+  every <- lapply(as.list(predvars)[-1], function(expression) {
+    smooth <- settled_smooth(expression)
+    if (is.null(smooth)) {
+      return(list(expression))
+    }
+    lapply(smooth_parts(smooth), `[[`, "expression")
+  })
+  stats::setNames(unlist(every, recursive = FALSE), rep(names, lengths(every)))
 }
 
 # Names of the variables of terms, and of `more` expressions, whose value of a

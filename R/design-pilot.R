@@ -36,6 +36,7 @@ pilot_frame <- function(look, source, request, matched, refresh) {
       whole <- told(eval(settled, request$env))
     }
   }
+  tell_beyond_knots(attr(whole, "terms"))
   left <- setdiff(seq_len(nrow(data)), as.integer(attr(whole, "na.action")))
   own <- left <= n
   frame <- whole[own, , drop = FALSE]

@@ -14,7 +14,8 @@
 # * blocks: data frame, a row a block of random columns: block, smooth, penalty,
 #   scale.
 # * suffixes: names of the columns of the matrix s() makes.
-# * range: by number, between which values the basis is made for.
+# * range: by number, between which values the basis is made for; seen: the same
+#   of the rows it was settled with.
 #
 # Within a block coefficients are N(0, sigma^2). The basis is scaled so that
 # sigma is the curve's own sd, the root of the mean over rows of its variance,
@@ -56,6 +57,7 @@ new_smooth <- function(spec, values, knots = NULL, weights = NULL) {
   }
   out$basis <- basis
   out$range <- basis$range
+  out$seen <- lapply(values[numbers], range)
   out <- c(out, smooth_columns(out, basis))
   structure(out, class = "tall_smooth")
 }
@@ -124,7 +126,7 @@ levels_of <- function(x, drop_first) {
 # They vary, and have at least k values.
 check_smooth_numbers <- function(spec, values, smooth) {
   for (name in c(smooth$numbers, intersect(smooth$multiplier, spec$by))) {
-    if (length(unique(values[[name]])) == 1) {
+    if (n_distinct(values[[name]], 2) == 1) {
       abort_input(
         c(
           "{.arg {name}} must vary in {.code {smooth$label}}: it is
@@ -146,7 +148,7 @@ check_smooth_numbers <- function(spec, values, smooth) {
   }
   for (j in seq_along(margins)) {
     name <- smooth$numbers[[j]]
-    n <- length(unique(values[[name]]))
+    n <- n_distinct(values[[name]], margins[[j]])
     if (n < margins[[j]]) {
       abort_input(
         c(
@@ -160,6 +162,12 @@ check_smooth_numbers <- function(spec, values, smooth) {
       )
     }
   }
+}
+
+# How many distinct values there are; at least k, where some rows have them.
+n_distinct <- function(x, k) {
+  some <- length(unique(x[seq_len(min(length(x), 10 * k))]))
+  if (some >= k) some else length(unique(x))
 }
 
 # ---- columns -----------------------------------------------------------------
@@ -253,6 +261,7 @@ curve_columns <- function(label, basis, level, text) {
 # ---- the basis ---------------------------------------------------------------
 
 smooth_rows <- 2000         # rows that a basis is made of
+smooth_seen <- 2^17         # rows that these are taken from
 smooth_knots <- 150         # where it has a knot at every value otherwise
 smooth_joint_knots <- 400   # of several variables
 knot_bases <- c("tp", "ts", "ds", "gp")
@@ -326,6 +335,9 @@ reference_rows <- function(values, knots, weights, spec) {
       range = range
     ))
   }
+  if (is.null(weights)) {
+    values <- scattered_rows(values)
+  }
   n <- length(values[[1]])
   own <- values
   if (n > smooth_rows || !is.null(weights)) {
@@ -358,6 +370,20 @@ reference_rows <- function(values, knots, weights, spec) {
     knots = if (takes_knots) knots,
     range = range
   )
+}
+
+# Where there are more rows, some from all over, in no step with what comes
+# again every so many rows, and those at the ends.
+scattered_rows <- function(values) {
+  n <- length(values[[1]])
+  if (n <= smooth_seen) {
+    return(values)
+  }
+  golden <- (sqrt(5) - 1) / 2
+  rows <- 1 + floor(n * ((seq_len(smooth_seen / 2) * golden) %% 1))
+  ends <- unlist(lapply(values, function(x) c(which.min(x), which.max(x))))
+  rows <- sort(unique(c(rows, ends)))
+  lapply(values, `[`, rows)
 }
 
 # About `most` of n rows, evenly; weights: what each stands for. All, where they

@@ -61,3 +61,23 @@ name_smooths <- function(x, terms) {
   }
   x
 }
+
+# Rows of a fit beyond the knots that were given.
+tell_beyond_knots <- function(terms) {
+  for (smooth in terms_smooths(terms)) {
+    for (name in smooth$numbers) {
+      range <- smooth$range[[name]]
+      seen <- smooth$seen[[name]]
+      slack <- 1e-9 * diff(range)
+      if (seen[[1]] < range[[1]] - slack || seen[[2]] > range[[2]] + slack) {
+        numbers <- vapply(c(seen, range), format_number, "")
+        warn_tall("extrapolation", c(
+          "{.arg {name}} has values outside of its knots: {.code {smooth$label}}
+           goes on beyond them as its basis does.",
+          x = "It is from {numbers[[1]]} to {numbers[[2]]}, the knots from
+               {numbers[[3]]} to {numbers[[4]]}."
+        ))
+      }
+    }
+  }
+}

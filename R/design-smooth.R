@@ -180,8 +180,11 @@ joint_codes <- function(smooth, values) {
 }
 
 smooth_basis <- function(smooth, values) {
-  if (!is.null(smooth$basis)) {
-    mgcv_basis(smooth$basis, unname(values[smooth$numbers]))
+  basis <- smooth$basis
+  if (!is.null(basis$cubics)) {
+    cubic_columns(basis$cubics, values[[smooth$numbers]])
+  } else if (!is.null(basis)) {
+    mgcv_basis(basis, unname(values[smooth$numbers]))
   }
 }
 

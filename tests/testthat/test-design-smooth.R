@@ -308,7 +308,7 @@ test_that("the design is the same from all sources, with knots given", {
   local_settings(look = list(rows = 400))
   d <- smooth_data(1500)
   d$h <- factor(d$h)
-  knots <- list(x = seq(-1, 3, length.out = 8), z = c(-3, -1, 0, 1, 3))
+  knots <- list(x = seq(-1, 3, length.out = 8), z = c(-6, -1, 0, 1, 6))
   f <- y ~ s(x, k = 8) + s(z, k = 5, bs = "cr", by = h) + (1 | g)
   whole <- passed_design(d, f, knots)
   parts <- split(d, rep(1:3, each = 500))
@@ -417,6 +417,29 @@ test_that("knots are checked", {
     class = "tall_error_input"
   )
   expect_identical(e$value, "s(x)")
+})
+
+test_that("rows beyond knots that were given are told", {
+  d <- smooth_data(100)
+  f <- smooth_formula(y ~ s(x, k = 5), list(x = seq(-0.5, 3, length.out = 8)))
+  run <- function(data) {
+    tall_glm(f, data = data, iter = 20, chains = 1, seed = 1, refresh = 0)
+  }
+  w <- expect_warning(run(d), class = "tall_warning_extrapolation")
+  expect_match(conditionMessage(w), "the knots from")
+  expect_no_warning(run(d[d$x > -0.5, ]))
+  local_settings(look = list(rows = 50))
+  expect_warning(run(d), class = "tall_warning_extrapolation")
+})
+
+test_that("what a term takes of other rows is refused in blocks", {
+  local_settings(look = list(rows = 100))
+  d <- smooth_data(400)
+  e <- expect_error(
+    passed_design(stream_of(list(d)), y ~ s(rank(x), k = 5)),
+    class = "tall_error_input"
+  )
+  expect_match(conditionMessage(e), "depends on other rows")
 })
 
 test_that("rows that lack a by-variable are left out, or refused", {
