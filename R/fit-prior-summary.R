@@ -112,7 +112,7 @@ print.tall_prior_summary <- function(x, digits = 3, ...) {
     print_prior(table[is_coef, ], x$specs$prior, digits)
   }
   if (any(x$of_smooths)) {
-    cat("Smooth terms (standard deviations of curves)\n")
+    cat("Smooth terms (standard deviations of curves, above 0)\n")
     used <- data.frame(
       prior = x$specs$prior_smooth$kind,
       location = 0,

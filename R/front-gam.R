@@ -51,11 +51,10 @@
 #' what is done where this does not suit a posterior, and for Gaussian
 #' responses, which need sums over the rows alone.
 #'
-#' The *effective degrees of freedom* of a smooth term are the part of
-#' \eqn{\mathrm{tr}[(H + P_\sigma)^{-1} H]}{tr[(H + P_sigma)^{-1} H]} that is its
-#' columns', averaged over the posterior of \eqn{\sigma}{sigma}; those of
-#' `mgcv::gam()` are at its estimate of the smoothing parameters. See
-#' [smooth_table()].
+#' The *effective degrees of freedom* of a smooth term are its columns' part of
+#' \eqn{\mathrm{tr}[(H + P_\sigma)^{-1} H]}{tr[(H + P_sigma)^{-1} H]},
+#' averaged over the posterior of \eqn{\sigma}{sigma}; those of `mgcv::gam()`
+#' are at its estimate of the smoothing parameters. See [smooth_table()].
 #'
 #' All rows are brought to memory, those of sources too, as columns of the bases
 #' (8 bytes a number).

@@ -39,8 +39,8 @@ given_sigma <- function(held, model, parts) {
     return(NULL)
   }
   sums <- parts$sums
-  # where the mixtures have their means: elsewhere the law given sigma leaves out
-  # what the rows say of these, which depends on sigma
+  # where the mixtures have their means: elsewhere the law given sigma leaves
+  # out what the rows say of these, which depends on sigma
   center <- replace(
     parts$fit$beta,
     covered,

@@ -119,8 +119,8 @@ test_that("they go on where they stopped", {
   )
 })
 
-# Scales from their prior, of which a tenth is below 0.05, curves from these, and
-# data: ranks of scales and of curves at points are uniform.
+# Scales from their prior, of which a tenth is below 0.05, curves from these,
+# and data: ranks of scales and of curves at points are uniform.
 test_that("ranks of scales and curves are uniform", {
   skip_on_cran()
   n <- 250
