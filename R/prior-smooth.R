@@ -65,7 +65,7 @@
 #'   prior_smooth = prior_student(3, 0, 1)
 #' )
 #' fit <- sg_sample(model, iter = 1000, seed = 1, refresh = 0)
-#' posterior::summarise_draws(posterior::subset_draws(fit, "smooth_sd[walk]"))
+#' summary(fit, variables = "smooth_sd[walk]")
 #' @name prior_smooth
 NULL
 
