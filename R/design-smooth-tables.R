@@ -81,15 +81,34 @@ cubics_agree <- function(cubics, basis, tolerance) {
 cubic_columns <- function(cubics, x) {
   p <- dim(cubics$coefficients)[[2]]
   columns <- list(basis = seq_len(p), level = integer(p))
-  column <- smooth_column(cubics, columns, list(list(values = x, first = 0)))
-  out <- matrix(0, length(x), p)
+  made <- smooth_column(cubics, columns, list(list(values = x, first = 0)))
+  filled_columns(made, length(x), p)
+}
+
+# The same of all columns of a term that C makes. values: by variable, numbers
+# and codes; nothing is missing.
+columns_of_table <- function(smooth, values) {
+  order <- c(smooth$numbers, names(smooth$levels), smooth$multiplier)
+  parts <- lapply(values[order], function(x) list(values = x, first = 0))
+  made <- smooth_column(
+    smooth$basis$cubics,
+    smooth$columns,
+    parts,
+    lengths(smooth$levels)
+  )
+  filled_columns(made, length(values[[1]]), nrow(smooth$columns))
+}
+
+filled_columns <- function(made, n, p) {
+  out <- matrix(0, n, p)
+  program <- whole_program(p)
   .Call(
     ffi_design_fill,
-    whole_program(p),
-    list(column),
+    program,
+    list(made),
     list(),
     NULL,
-    length(x),
+    n,
     0,
     out,
     list(),
