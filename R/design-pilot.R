@@ -158,8 +158,13 @@ check_constants_size <- function(written, n, value) {
 }
 
 tell_constants <- function(whole, takes, refresh) {
+  terms <- attr(whole, "terms")
+  is_of_rows <- function(k) {
+    smooth <- settled_smooth(attr(terms, "predvars")[[k + 1]])
+    is.null(smooth) || smooth$takes_rows
+  }
+  takes <- Filter(is_of_rows, takes)
   if (refresh > 0 && length(takes) > 0) {
-    terms <- attr(whole, "terms")
     shown <- vapply(as.list(attr(terms, "variables"))[1 + takes], deparse1, "")
     pilot <- setting("look")$rows
     cli::cli_inform(c(

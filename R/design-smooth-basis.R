@@ -13,6 +13,7 @@
 #   level, the code of joint_codes(), 0: none.
 # * blocks: data frame, a row a block of random columns: block, smooth, penalty,
 #   scale.
+# * takes_rows: is the basis made of the rows, and not of knots alone?
 # * suffixes: names of the columns of the matrix s() makes.
 # * range: by number, between which values the basis is made for; seen: the same
 #   of the rows it was settled with.
@@ -56,6 +57,7 @@ new_smooth <- function(spec, values, knots = NULL, weights = NULL) {
     new_basis(spec, out, values[numbers], own, weights)
   }
   out$basis <- basis
+  out$takes_rows <- !all(numbers %in% names(knots))
   out$range <- basis$range
   out$seen <- lapply(values[numbers], range)
   out <- c(out, smooth_columns(out, basis))

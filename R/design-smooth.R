@@ -58,11 +58,11 @@ smooth_variable <- function(spec, values, by, smooth, knots) {
     values[[spec$by]] <- by
   }
   smooth <- smooth %||% new_smooth(spec, values, knots)
-  structure(
-    smooth_values(smooth, values),
-    smooth = smooth,
-    class = c("tall_smooth_columns", "matrix")
-  )
+  out <- smooth_values(smooth, values)
+  colnames(out) <- smooth$suffixes
+  attr(out, "smooth") <- smooth
+  class(out) <- c("tall_smooth_columns", "matrix")
+  out
 }
 
 #' @importFrom stats makepredictcall
@@ -100,13 +100,14 @@ smooth_values <- function(smooth, data) {
   values <- smooth_inputs(smooth, data)
   n <- length(values[[1]])
   lacks <- Reduce(`|`, lapply(values, is.na))
+  names <- list(NULL, smooth$columns$name)
+  if (is_in_table(smooth) && !any(lacks)) {
+    out <- columns_of_table(smooth, values)
+    dimnames(out) <- names
+    return(out)
+  }
   there <- which(!lacks)
-  out <- matrix(
-    NA_real_,
-    n,
-    nrow(smooth$columns),
-    dimnames = list(NULL, smooth$suffixes)
-  )
+  out <- matrix(NA_real_, n, nrow(smooth$columns), dimnames = names)
   size <- max(1, floor(2^20 / max(1, nrow(smooth$columns))))
   for (first in seq_len(ceiling(length(there) / size)) * size - size) {
     rows <- there[seq.int(first + 1, min(first + size, length(there)))]
@@ -153,8 +154,11 @@ level_codes <- function(x, levels, name) {
 
 # values: of smooth_inputs(), of rows that lack nothing.
 smooth_block <- function(smooth, values) {
+  if (is_in_table(smooth)) {
+    return(columns_of_table(smooth, values))
+  }
   n <- length(values[[1]])
-  basis <- smooth_basis(smooth, values)
+  basis <- mgcv_basis(smooth$basis, unname(values[smooth$numbers]))
   times <- rep(1, n)
   for (name in smooth$multiplier) {
     times <- times * values[[name]]
@@ -164,7 +168,7 @@ smooth_block <- function(smooth, values) {
   for (j in seq_len(ncol(out))) {
     level <- smooth$columns$level[[j]]
     at <- smooth$columns$basis[[j]]
-    own <- if (at > 0) basis[, at] * times else times
+    own <- basis[, at] * times
     out[, j] <- if (level > 0) own * (code == level) else own
   }
   out
@@ -177,15 +181,6 @@ joint_codes <- function(smooth, values) {
     code <- code * length(smooth$levels[[name]]) + values[[name]] - 1
   }
   code + 1
-}
-
-smooth_basis <- function(smooth, values) {
-  basis <- smooth$basis
-  if (!is.null(basis$cubics)) {
-    cubic_columns(basis$cubics, values[[smooth$numbers]])
-  } else if (!is.null(basis)) {
-    mgcv_basis(basis, unname(values[smooth$numbers]))
-  }
 }
 
 # Rows of `data` outside of the range that the basis was made for: there, curves

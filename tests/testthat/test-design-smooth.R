@@ -473,3 +473,18 @@ test_that("new levels and values out of range are told in predict()", {
   expect_match(said, "Row 2 has x = 5")
   expect_no_warning(predict(fit, d[1:3, ]))
 })
+
+test_that("skewed variables and rare values have tables, too", {
+  set.seed(1)
+  d <- data.frame(y = 0, x = rexp(1e4)^2, n = rpois(1e4, 0.5))
+  for (f in list(y ~ s(x), y ~ s(x, bs = "cr"), y ~ s(n, k = 4))) {
+    own <- one_smooth(f, d)
+    expect_false(is.null(own$basis$cubics))
+    x <- as.double(d[[own$term]])
+    expect_lt(
+      max(abs(cubic_columns(own$basis$cubics, x) -
+        mgcv_basis(own$basis, list(x)))),
+      1e-10 * max(x)
+    )
+  }
+})
