@@ -39,6 +39,10 @@ frame_values <- function(design, frame) {
 # list(values, first): the column of the data, whole, or what an expression is
 # on the rows of the block.
 variable_source <- function(variable, block, env) {
+  if (is_in_table(variable$smooth)) {
+    parts <- smooth_parts(variable$smooth)
+    return(list(parts = lapply(parts, variable_source, block, env)))
+  }
   column <- variable$column
   if (!is.null(column) && column %in% names(block$columns)) {
     return(list(values = block$columns[[column]], first = block$first))
@@ -76,6 +80,9 @@ select_rows <- function(x, rows) {
 
 # A variable's values as C takes them; those of levels as codes.
 variable_column <- function(source, variable, n) {
+  if (!is.null(source$parts)) {
+    return(smooth_source_column(source, variable$smooth, n))
+  }
   values <- source$values
   if (variable$kind == "levels") {
     return(level_column(source, variable, n))
@@ -96,6 +103,17 @@ variable_column <- function(source, variable, n) {
     }
   }
   list(values = values, first = source$first)
+}
+
+# A smooth term that C makes of the columns that it reads.
+smooth_source_column <- function(source, smooth, n) {
+  parts <- Map(variable_column, source$parts, smooth_parts(smooth), n)
+  smooth_column(
+    smooth$basis$cubics,
+    smooth$columns,
+    parts,
+    lengths(smooth$levels)
+  )
 }
 
 # Factors of the same levels and logical values are taken as they are.
@@ -121,6 +139,18 @@ level_column <- function(source, variable, n) {
   unknown <- which(is.na(codes))
   codes[unknown[!is.na(text[unknown])]] <- -1L
   list(values = codes, first = 0, map = NULL)
+}
+
+# A matrix of n columns, as it is.
+whole_program <- function(n) {
+  list(
+    start = 0:n,
+    variable = integer(n),
+    at = seq_len(n) - 1L,
+    single = rep(-1L, n),
+    table = double(),
+    size = -n
+  )
 }
 
 # What model.matrix() makes of a block, where a program does not.
@@ -253,6 +283,23 @@ abort_bad_row <- function(design, values, targets, out) {
   abort_nonfinite(value, name, values$row + out$bad_row - 1)
 }
 
+# Which of the columns that a smooth term reads has what cannot be in that row.
+bad_part <- function(sources, parts, row) {
+  is_bad <- Map(
+    function(source, part) {
+      value <- select_rows(source$values, source$first + row)
+      if (part$kind == "levels") {
+        !as.character(value) %in% part$levels
+      } else {
+        first_nonfinite(as.double(value), most_of_data) > 0
+      }
+    },
+    sources,
+    parts
+  )
+  which(unlist(is_bad))[[1]]
+}
+
 abort_nonfinite <- function(value, name, row) {
   where <- paste("row", format_count(row))
   abort_number(value, 1, arg = name, where = where)
@@ -262,6 +309,12 @@ abort_nonfinite <- function(value, name, row) {
 abort_row <- function(design, values, k, bad) {
   variable <- design$variables[[k]]
   source <- values$sources[[k]]
+  if (!is.null(source$parts)) {
+    parts <- smooth_parts(variable$smooth)
+    at <- bad_part(source$parts, parts, bad)
+    variable <- parts[[at]]
+    source <- source$parts[[at]]
+  }
   seen <- select_rows(source$values, source$first + bad)
   row <- values$row + bad - 1
   if (variable$kind != "levels") {

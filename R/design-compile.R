@@ -6,10 +6,12 @@
 #
 # * columns: names of the columns of the matrix.
 # * variables: those that the program reads, each list(name, expression, column,
-#   kind, size, levels, is_logical, table, units, position): `expression` is of
-#   attr(terms, "predvars"); `column` the name of the data's column that it is,
-#   or NULL where R has to evaluate it; `size` the number of columns of numbers;
-#   `table` the contrasts; `position` its place among the terms' variables.
+#   kind, size, levels, is_logical, table, units, position, smooth):
+#   `expression` is of attr(terms, "predvars"); `column` the name of the data's
+#   column that it is, or NULL where R has to evaluate it; `size` the number of
+#   columns of numbers;
+#   `table` the contrasts; `position` its place among the terms' variables;
+#   `smooth` what was settled of a smooth term, whose columns C makes itself.
 # * program: see src/data/design.h. NULL where model.matrix() does something
 #   else; `whole`, which copies a matrix, then takes what that gives of a block.
 
@@ -21,6 +23,7 @@ compile_design <- function(frame, contrasts = NULL) {
   frame <- design_variables(frame, terms)
   check_design_size(terms, frame)
   x <- stats::model.matrix(terms, frame, contrasts.arg = contrasts)
+  x <- name_smooths(x, terms)
   design <- list(
     terms = terms,
     xlevels = stats::.getXlevels(terms, frame),
@@ -108,7 +111,8 @@ describe_variable <- function(value, k, terms, contrasts) {
     is_logical = is.logical(value),
     table = NULL,
     units = if (inherits(value, "difftime")) units(value),
-    position = k
+    position = k,
+    smooth = settled_smooth(expression)
   )
   if (out$kind == "levels") {
     out$table <- contrast_table(out$levels, contrasts[[name]])
@@ -136,18 +140,6 @@ contrast_table <- function(levels, how) {
 }
 
 # ---- the program -------------------------------------------------------------
-
-# A matrix of n columns, as it is.
-whole_program <- function(n) {
-  list(
-    start = 0:n,
-    variable = integer(n),
-    at = seq_len(n) - 1L,
-    single = rep(-1L, n),
-    table = double(),
-    size = -n
-  )
-}
 
 # factors: rows of these variables, a column for each term.
 make_program <- function(variables, factors, terms) {
@@ -251,11 +243,18 @@ program_agrees <- function(program, design, frame, x, tolerance = 1e-12) {
 # ---- terms that look at other rows -------------------------------------------
 
 # The variables of terms as they are to be evaluated on new rows, named as they
-# were written.
+# were written; of a smooth term, which is settled, those that it reads.
 variable_expressions <- function(terms) {
   names <- vapply(as.list(attr(terms, "variables"))[-1], deparse1, "")
   predvars <- attr(terms, "predvars") %||% attr(terms, "variables")
-  stats::setNames(as.list(predvars)[-1], names)
+  every <- lapply(as.list(predvars)[-1], function(expression) {
+    smooth <- settled_smooth(expression)
+    if (is.null(smooth)) {
+      return(list(expression))
+    }
+    lapply(smooth_parts(smooth), `[[`, "expression")
+  })
+  stats::setNames(unlist(every, recursive = FALSE), rep(names, lengths(every)))
 }
 
 # Names of the variables of terms, and of `more` expressions, whose value of a

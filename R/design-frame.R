@@ -97,9 +97,13 @@ make_frame <- function(matched, formula, data, wanted, na.action, caller) {
   frame <- tryCatch(
     eval(frame_call, caller),
     error = function(e) {
+      if (inherits(e, "tall_error")) {
+        rlang::cnd_signal(e)
+      }
       abort_frame(e, formula, frame_call, columns, caller)
     }
   )
+  tell_beyond_knots(attr(frame, "terms"))
   n_missing <- length(attr(frame, "na.action"))
   if (nrow(frame) == 0) {
     abort_no_rows(n_missing, has_subset = !is.null(frame_call$subset))

@@ -268,7 +268,14 @@ stratum_expressions <- function(head, request) {
     )
     is.factor(value) || also && (is.character(value) || is.logical(value))
   }
-  strata <- Filter(is_stratum, request$covariates)
+  inside <- lapply(request$covariates, function(expression) {
+    if (is_smooth_call(expression, request$env)) {
+      smooth_variables(expression, request$env)
+    } else {
+      list(expression)
+    }
+  })
+  strata <- Filter(is_stratum, unique(unlist(inside, recursive = FALSE)))
   names(strata) <- rep("", length(strata))
   if (is_stratum(request$response, also = FALSE)) {
     strata$outcome <- request$response

@@ -80,6 +80,7 @@ sparse_design_matrix <- function(terms, frame) {
   frame[is_text] <- lapply(frame[is_text], factor)
   attr(frame, "terms") <- terms
   x <- Matrix::sparse.model.matrix(terms, frame, row.names = FALSE)
+  x <- name_smooths(x, terms)
   list(x = plain_columns(x), contrasts = attr(x, "contrasts"))
 }
 
@@ -156,13 +157,15 @@ design_width <- function(terms, frame) {
 # Of the formula of a fit, or what will be one, and rows in its terms.
 source_design <- function(source, terms, frame) {
   if (!isTRUE(source$sparse)) {
-    return(stats::model.matrix(terms, frame, contrasts.arg = source$contrasts))
+    x <- stats::model.matrix(terms, frame, contrasts.arg = source$contrasts)
+    return(name_smooths(x, terms))
   }
   x <- plain_columns(Matrix::sparse.model.matrix(
     terms,
     frame,
     contrasts.arg = source$contrasts
   ))
+  x <- name_smooths(x, terms)
   # a level that is missing is no level there, and the row would be another's
   own <- setdiff(names(frame), c("(weights)", "(offset)"))
   missing <- !stats::complete.cases(frame[own])
@@ -187,7 +190,7 @@ design_matrix <- function(terms, frame, hint = NULL, size = 2^20) {
     block <- frame[rows, , drop = FALSE]
     # without them model.matrix() would evaluate the formula anew
     attr(block, "terms") <- terms
-    stats::model.matrix(terms, block)
+    name_smooths(stats::model.matrix(terms, block), terms)
   }
   block <- block_at(1)
   contrasts <- attr(block, "contrasts")

@@ -24,13 +24,19 @@ pilot_frame <- function(look, source, request, matched, refresh) {
   told <- function(code) told_as_frame(code, frame_call, request)
   whole <- told(eval(frame_call, request$env))
   takes <- constant_variables(attr(whole, "terms"))
+  settled <- frame_call
   if (length(takes) > 0 && is_in_memory(source)) {
-    settled <- frame_call
     settled$formula <- told(constants_of_all(whole, takes, source, request))
     whole <- told(eval(settled, request$env))
   } else {
     tell_constants(whole, takes, refresh)
+    if (length(terms_smooths(attr(whole, "terms"))) > 0) {
+      weights <- c(look$weights, numeric(nrow(data) - n))
+      settled$formula <- told(constants_by_weight(whole, data, weights))
+      whole <- told(eval(settled, request$env))
+    }
   }
+  tell_beyond_knots(attr(whole, "terms"))
   left <- setdiff(seq_len(nrow(data)), as.integer(attr(whole, "na.action")))
   own <- left <= n
   frame <- whole[own, , drop = FALSE]
@@ -81,11 +87,32 @@ constants_of_all <- function(whole, takes, source, request) {
   for (k in takes) {
     written <- attr(terms, "variables")[[k + 1]]
     names <- intersect(all.vars(written), request$columns)
+    if (!is.null(settled_smooth(predvars[[k + 1]]))) {
+      columns <- held_columns(source, names)
+      predvars[[k + 1]] <- settle_smooth(written, columns, request$env)
+      next
+    }
     n <- source_size(source)
     check_constants_size(written, n, whole[[k]])
     columns <- complete_columns(held_columns(source, names))
     value <- eval(written, columns, request$env)
     predvars[[k + 1]] <- stats::makepredictcall(value, written)
+  }
+  attr(terms, "predvars") <- predvars
+  terms
+}
+
+# The same of smooth terms alone, whose pilot has rows that stand for others:
+# weights, 0 of the ends of columns.
+constants_by_weight <- function(whole, data, weights) {
+  terms <- attr(whole, "terms")
+  predvars <- attr(terms, "predvars")
+  home <- attr(terms, ".Environment")
+  for (k in seq_along(predvars)[-1]) {
+    if (!is.null(settled_smooth(predvars[[k]]))) {
+      written <- attr(terms, "variables")[[k]]
+      predvars[[k]] <- settle_smooth(written, data, home, weights)
+    }
   }
   attr(terms, "predvars") <- predvars
   terms
@@ -131,8 +158,13 @@ check_constants_size <- function(written, n, value) {
 }
 
 tell_constants <- function(whole, takes, refresh) {
+  terms <- attr(whole, "terms")
+  is_of_rows <- function(k) {
+    smooth <- settled_smooth(attr(terms, "predvars")[[k + 1]])
+    is.null(smooth) || smooth$takes_rows
+  }
+  takes <- Filter(is_of_rows, takes)
   if (refresh > 0 && length(takes) > 0) {
-    terms <- attr(whole, "terms")
     shown <- vapply(as.list(attr(terms, "variables"))[1 + takes], deparse1, "")
     pilot <- setting("look")$rows
     cli::cli_inform(c(

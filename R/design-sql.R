@@ -105,6 +105,9 @@ sql_numeric <- function(expression, head, env) {
 
 sql_variable <- function(expression, head, env) {
   name <- deparse1(expression)
+  if (is_smooth_call(expression, env)) {
+    no_sql(paste0("`", name, "` is made of them in R"))
+  }
   value <- value_of_head(expression, head, env)
   if (is.factor(value)) {
     is_plain <- is.call(expression) && length(expression) == 2 &&

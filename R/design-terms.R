@@ -106,7 +106,8 @@ smooth_term <- list(
   instead = function(x) {
     curves <- paste0("splines::ns(", x, ", df = 4)")
     paste0(
-      "Natural splines are curves of that many degrees of freedom: `",
+      "`tall_gam()` fits them. Natural splines are curves of a number of ",
+      "degrees of freedom: `",
       paste(curves, collapse = " * "),
       "`",
       if (length(x) == 1) paste0("; `poly(", x, ", 3)` is a polynomial"),

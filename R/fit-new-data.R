@@ -60,6 +60,7 @@ frame_design <- function(fit, newdata) {
   }
   terms <- stats::delete.response(fit$terms)
   frame <- prediction_frame(fit, terms, newdata)
+  tell_extrapolation(terms, newdata)
   x <- source_design(fit, terms, frame)
   list(x = x, offset = stats::model.offset(frame))
 }
@@ -116,6 +117,9 @@ prediction_frame <- function(fit, terms, newdata) {
   frame <- tryCatch(
     stats::model.frame(terms, newdata, na.action = stats::na.pass),
     error = function(e) {
+      if (inherits(e, "tall_error")) {
+        rlang::cnd_signal(e)
+      }
       abort_input(
         "The formula cannot be evaluated in {.arg newdata}.",
         argument = "newdata",

@@ -27,6 +27,7 @@ print.tall_summary <- function(x, digits = x$digits %||% 3, n = NULL, ...) {
     table$sd_bias[has_none] <- ""
     table$sd_bias_se <- NULL
   }
+  table <- without_bases(x$fit, table, isTRUE(x$is_chosen) || identical(n, Inf))
   at <- first_rows(rownames(table), n, auxiliary_variables(x$fit))
   shown <- table[at, , drop = FALSE]
   numbers <- vapply(shown, is.numeric, TRUE)

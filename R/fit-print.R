@@ -21,6 +21,7 @@ print.tall_fit <- function(
   if (!is.null(chosen)) {
     table <- table[chosen, , drop = FALSE]
   }
+  table <- without_bases(x, table, !is.null(chosen) || identical(n, Inf))
   at <- first_rows(rownames(table), n, auxiliary_variables(x))
   shown <- signif(table[at, , drop = FALSE], digits + 1)
   print_estimates(x, shown, digits, is_chosen = !is.null(chosen))
@@ -31,9 +32,12 @@ print.tall_fit <- function(
   invisible(x)
 }
 
-# Multilevel fits have a block for each kind of parameter.
+# Multilevel fits have a block for each kind of parameter, additive ones one
+# for smooth terms.
 print_estimates <- function(fit, table, digits, is_chosen) {
-  if (is.null(fit$groups) || is_chosen) {
+  if (has_smooths(fit) && !is_chosen) {
+    print_smooth_estimates(fit, table, digits)
+  } else if (is.null(fit$groups) || is_chosen) {
     print(table, digits = digits)
   } else {
     print_grouped_estimates(fit, table, digits)

@@ -58,6 +58,10 @@ prior_summary.tall_fit <- function(object, ...) {
   if (any(is_gamma)) {
     table$shape <- ifelse(is_gamma, prior$shape, NA)
   }
+  smooth <- object$blueprint$priors$prior_smooth
+  of_smooths <- seq_along(title) %in% if (!is.null(smooth)) {
+    which(object$blueprint$blocks$of > 0)
+  }
   of_thresholds <- inherits(object, "tall_polr") &
     seq_along(title) > length(object$design_columns)
   counts <- object$blueprint$priors$prior_counts
@@ -68,6 +72,8 @@ prior_summary.tall_fit <- function(object, ...) {
     list(
       table = table,
       of_thresholds = of_thresholds,
+      of_smooths = of_smooths,
+      smooth_scale = if (any(of_smooths)) smooth_scale(mixture),
       specs = object$blueprint$priors,
       auxiliary = object$every_variable[own][
         prior_facts(prior, "is_of_scales")
@@ -79,6 +85,12 @@ prior_summary.tall_fit <- function(object, ...) {
   )
 }
 
+# The scale of the prior of blocks, which all share: the last block's.
+smooth_scale <- function(mixture) {
+  argument <- matrix(mixture$params$mixture_argument, 5)
+  argument[2, ncol(argument)]
+}
+
 #' @rdname prior_summary.tall_fit
 #' @export
 print.tall_prior_summary <- function(x, digits = 3, ...) {
@@ -87,7 +99,7 @@ print.tall_prior_summary <- function(x, digits = 3, ...) {
   table <- x$table
   is_intercept <- grepl("^(.*:)?\\(Intercept\\)$", table$variable)
   is_aux <- table$variable %in% x$auxiliary
-  is_coef <- !is_intercept & !is_aux & !x$of_thresholds
+  is_coef <- !is_intercept & !is_aux & !x$of_thresholds & !x$of_smooths
   cat("Priors\n------\n")
   if (any(is_intercept)) {
     where <- if (x$centred) " (of the predictor at the covariates' means)"
@@ -98,6 +110,16 @@ print.tall_prior_summary <- function(x, digits = 3, ...) {
   if (any(is_coef)) {
     cat("Coefficients\n")
     print_prior(table[is_coef, ], x$specs$prior, digits)
+  }
+  if (any(x$of_smooths)) {
+    cat("Smooth terms (standard deviations of curves, above 0)\n")
+    used <- data.frame(
+      prior = x$specs$prior_smooth$kind,
+      location = 0,
+      scale = x$smooth_scale
+    )
+    used$df <- x$specs$prior_smooth$df
+    print_prior(used, x$specs$prior_smooth, digits)
   }
   if (any(x$of_thresholds)) {
     cat("Classes' probabilities (at the covariates' means)\n  ~ ")

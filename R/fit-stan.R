@@ -7,7 +7,7 @@ print_prior <- function(rows, spec, digits) {
     return(print_mixture_prior(rows, spec, digits))
   }
   used <- list(
-    title = rows$prior[[1]],
+    title = prior_kinds[[rows$prior[[1]]]]$title %||% rows$prior[[1]],
     location = rows$location,
     scale = rows$scale,
     rate = 1 / rows$scale,

@@ -90,6 +90,7 @@ fit_regression.default <- function(front, run) {
 # start: what passes over the same rows left, see start_of_passes().
 fit_in_memory <- function(front, rows, run, start = NULL) {
   read <- whole_rows(rows)
+  front <- settle_front(front, attr(rows$frame, "terms"), colnames(read$x))
   model <- build_model(front$blueprint, read)
   start_mode(model, start$theta, run$control$cores)
   reader <- front_reader(front, rows, read)
@@ -111,6 +112,17 @@ spent_before <- function(fit, spent) {
     fit$passes <- fit$passes + sum(spent)
   }
   fit
+}
+
+# The front end when the design's columns are known, and before there is a
+# model. terms: of its frame.
+settle_front <- function(front, terms, columns) {
+  UseMethod("settle_front")
+}
+
+#' @export
+settle_front.default <- function(front, terms, columns) {
+  front
 }
 
 # The fit, with its rows, what its model is but for these, and other `parts`:

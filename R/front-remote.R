@@ -233,6 +233,7 @@ suits_passes <- function(front, run) {
     !isFALSE(front$request$sparse)
   )
   suits_blocks(front$asked) && !any(asks_more) &&
+    is.null(blueprint$priors$prior_smooth) &&
     passes_know(blueprint$family) &&
     !any(are_beyond_passes(blueprint$priors, blueprint$family))
 }

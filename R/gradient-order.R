@@ -56,7 +56,7 @@ abort_no_hyper_order <- function(model) {
     "unsupported",
     c(
       "{.code gradient_cv(order = 2)} cannot expand the hyperparameters of
-       {.code prior_{model$mixture$kind}()}.",
+       {.code {model$mixture$given}}.",
       i = "Use {.fn kernel_smh}, which expands what rows see, or
            {.code gradient_cv()}."
     ),

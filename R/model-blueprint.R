@@ -26,14 +26,15 @@ new_blueprint <- function(
 }
 
 # priors: prior, prior_intercept (NULL: `prior` is that of all columns),
-# prior_aux. centers: is the intercept's prior on the predictor at the
-# covariates' means?
+# prior_aux, and with blocks prior_smooth. centers: is the intercept's prior on
+# the predictor at the covariates' means? blocks: of read_blocks().
 blueprint_glm <- function(
   family,
   priors,
   sigma = NULL,
   storage = "double",
-  centers = TRUE
+  centers = TRUE,
+  blocks = NULL
 ) {
   new_blueprint(
     "glm",
@@ -41,7 +42,8 @@ blueprint_glm <- function(
     priors = priors,
     sigma = sigma,
     storage = storage,
-    centers = centers
+    centers = centers,
+    blocks = blocks
   )
 }
 

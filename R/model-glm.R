@@ -38,6 +38,12 @@
 #' @param prior_aux (`tall_prior` or `NULL`) The prior of `sigma`, or of what
 #'   other responses have beside their mean ([response-families]):
 #'   [prior_exponential()] or [prior_flat()]; `NULL`: flat.
+#' @param blocks (vector with an element for each column, or `NULL`) Which
+#'   coefficients share a standard deviation that is a parameter, as those of a
+#'   smooth term do: numbers of blocks, 0 for a column in none, or names of
+#'   blocks, `""` for a column in none. See [prior_smooth].
+#' @param prior_smooth (`tall_prior`) The prior of the standard deviation of
+#'   each block, see [prior_smooth].
 #' @param storage (string) How rows are kept: `"double"`, or `"float"`, in half
 #'   the memory, see the section *Single precision*. Those of a store are as
 #'   their file has them.
@@ -97,7 +103,9 @@ model_glm <- function(
   offset = NULL,
   sigma = NULL,
   prior_aux = prior_exponential(autoscale = TRUE),
-  storage = c("double", "float")
+  storage = c("double", "float"),
+  blocks = NULL,
+  prior_smooth = prior_exponential(autoscale = TRUE)
 ) {
   check_given(x)
   prior <- as_prior(prior)
@@ -117,12 +125,16 @@ model_glm <- function(
     prior_intercept = intercept,
     prior_aux = prior_aux
   )
+  if (!is.null(blocks)) {
+    priors$prior_smooth <- as_prior_smooth(prior_smooth)
+  }
   blueprint <- blueprint_glm(
     resolve_family(family),
     priors,
     sigma,
     storage,
-    centers = FALSE
+    centers = FALSE,
+    blocks = read_blocks(blocks)
   )
   build_model(blueprint, rows_memory(x, y, weights, offset))
 }
@@ -211,7 +223,8 @@ read_regression <- function(
     column_sd = function() known$sd %||% column_sds(x),
     response_sd = units$sd %||% 1,
     response_mean = units$mean %||% 0,
-    takes_mixture = takes_mixture
+    takes_mixture = takes_mixture,
+    smooth = smooth_blocks(blueprint$blocks, priors$prior_smooth, ncol(x))
   )
   check_no_hyper(coefficients, prior$mixture$names)
   if (any(is_sampled)) {

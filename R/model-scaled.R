@@ -78,8 +78,8 @@ draw_hyper <- function(model, beta, phi, n, seed = 1) {
 
 # The same model with proposals of its own: all but the hyperparameters from the
 # normal law that they have given these where the log likelihood is quadratic
-# about `mode`, of scaled_mode().
-with_moves <- function(model, mode) {
+# about `mode`, of scaled_mode(). given: of given_sigma(), or NULL.
+with_moves <- function(model, mode, given = NULL) {
   n <- model$n_dim - n_hyper(model)
   own <- seq_len(n)
   theta <- unname(mode$estimate)
@@ -98,7 +98,7 @@ with_moves <- function(model, mode) {
   model$pointer <- scale_pointer(
     model$base$pointer,
     model$mixture,
-    moves = moves
+    moves = c(moves, given)
   )
   model
 }

@@ -101,7 +101,7 @@ check_hyper <- function(kernel, model) {
     "unsupported",
     c(
       "{.code kernel_{kernel$name}()} cannot sample under
-       {.code prior_{model$mixture$kind}()}: without a Metropolis step it is
+       {.code {model$mixture$given}}: without a Metropolis step it is
        thrown out where a scale is nearly 0.",
       i = if (model_info(model)$has_remainders) {
         "Use {.fn kernel_smh}, which proposes by them exactly, {.fn kernel_hmc}

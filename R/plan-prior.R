@@ -44,7 +44,7 @@ check_prior_draws <- function(model) {
       "unsupported",
       c(
         "{.code prior_PD = TRUE} draws from normal priors of coefficients.",
-        i = if (has_hyper(model)) {
+        i = if (has_hyper(model) && model$mixture$given != "prior_smooth") {
           "{.code simulate(prior_{model$mixture$kind}(), n_coef = )} draws from
            this one."
         }

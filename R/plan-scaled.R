@@ -7,34 +7,26 @@
 scaled_steps <- 10
 
 plan_scaled <- function(model, control, mode, ledger) {
-  stand_in <- sums_of_scaled(model, mode, control, ledger)
-  moved <- with_moves(stand_in %||% model, mode)
+  sums <- sums_of_scaled(model, mode, control$cores)
+  spend(ledger, "recipe", sums$passes %||% 0)
+  stand_in <- sums$model
+  moved <- with_moves(stand_in %||% model, mode, sums$given)
   moved <- whiten_model(moved, mode, in_place = FALSE)
   plan <- recipe_mala(moved, mode, list(), ledger)
   plan$model <- if (is.null(stand_in)) moved else model
   plan$recipe$size <- model$n_data
-  plan$steps <- scaled_steps
+  # with slices each step has fresh coefficients
+  plan$steps <- if (is.null(sums$given)) scaled_steps else 1
   if (!is.null(stand_in)) {
     plan$stand_in <- moved
   }
-  plan$why <- paste(
-    "exact steps on",
+  plan$why <- paste0(
+    "exact steps on ",
     if (is.null(stand_in)) "all rows," else "sums over all rows,",
-    "since the prior has hyperparameters"
+    " since the prior has hyperparameters",
+    if (!is.null(sums$given)) {
+      ", which move by slices with the coefficients integrated out"
+    }
   )
   plan
-}
-
-# The model on sums over the rows; NULL where these are not enough.
-sums_of_scaled <- function(model, mode, control, ledger) {
-  own <- model$n_dim - n_hyper(model)
-  held <- held_model(model, unname(mode$estimate)[-seq_len(own)])
-  if (!has_sums(held)) {
-    return(NULL)
-  }
-  parts <- sums_parts(held, control$cores)
-  spend(ledger, "recipe", parts$passes)
-  base <- sums_model(held, parts$sums, parts$fit)
-  base$prior$mixture <- model$mixture
-  scaled_model(base)
 }

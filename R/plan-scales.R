@@ -227,8 +227,8 @@ integrated_proposal <- function(model) {
 }
 
 # list(proposal, stay, slower, is_integrated): in turn with the coefficients, or
-# with these integrated out, or now one and now the other: what moves most for its
-# time, by chains on the surrogate. proposal NULL: kernel_smh()'s own. stay:
+# with these integrated out, or now one and now the other: what moves most for
+# its time, by chains on the surrogate. proposal NULL: kernel_smh()'s own. stay:
 # correlation of the worst coordinate from step to step. slower: the time of a
 # step over that of one in turn.
 choose_way <- function(model, mode, found, report, control, ledger) {

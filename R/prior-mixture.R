@@ -38,7 +38,8 @@ new_mixture <- function(
 
 prior_mixtures <- list(
   ridge = new_mixture(
-    function(prior) c(prior$df, prior$scale),
+    # the third: 2 where the law of the standard deviation is exponential
+    function(prior) c(prior$df, prior$scale, 1 + isTRUE(prior$is_exponential)),
     shared = "ridge_sd",
     start = function(prior, n) prior$scale,
     shown = c("df", "location", "scale")
@@ -345,12 +346,16 @@ resolve_mixture <- function(prior, resolved, at, names = NULL) {
   check_size(shape, c(1, n), arg = "prior$cons_D2")
   own <- if (is.null(names)) paste0("x", at) else names[at]
   local <- if (!is.null(entry$local)) paste0(entry$local, "[", own, "]")
+  n_local <- length(local)
+  shared <- prior$called %||% entry$shared
   list(
     kind = prior$kind,
+    given = prior$given %||% paste0("prior_", prior$kind, "()"),
+    parts = list(list(kind = prior$kind, n = length(entry$shared) + n_local)),
     at = at,
-    names = c(entry$shared, local),
+    names = c(shared, local),
     coordinates = c(
-      paste0(entry$lead[[1]], entry$shared),
+      paste0(entry$lead[[1]], shared),
       paste0(rep(entry$lead[[2]], length(local)), local)
     ),
     start = drop(entry$free(cbind(entry$start(prior, n)))),
@@ -405,7 +410,18 @@ core_kinds <- function(prior, n = length(prior$kind)) {
 # Precisions (n_coef x K) of the coefficients given natural hyperparameters
 # (n_hyper x K).
 mixture_precision <- function(mixture, natural) {
-  precision_at(mixture, prior_mixtures[[mixture$kind]]$free(natural))
+  precision_at(mixture, free_hyper(mixture, natural))
+}
+
+# Coordinates (n_hyper x K) of natural hyperparameters, block after block.
+free_hyper <- function(mixture, natural) {
+  last <- 0
+  out <- lapply(mixture$parts, function(part) {
+    at <- last + seq_len(part$n)
+    last <<- last + part$n
+    prior_mixtures[[part$kind]]$free(natural[at, , drop = FALSE])
+  })
+  do.call(rbind, out)
 }
 
 # The same at coordinates.

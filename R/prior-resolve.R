@@ -19,6 +19,8 @@ response_sd <- function(y) {
 # response_mean  its mean, else 0: where an autoscaled intercept is centred
 # takes_mixture  can the model have a prior with hyperparameters? Then `mixture`
 #                is what the core takes of it, see resolve_mixture().
+# smooth         the columns of blocks with a scale each, which `prior` leaves
+#                alone, see resolve_blocks(); NULL: there are none
 prior_resolve <- function(
   prior,
   prior_intercept = NULL,
@@ -27,7 +29,8 @@ prior_resolve <- function(
   column_sd = rep(1, n_dim),
   response_sd = 1,
   response_mean = 0,
-  takes_mixture = FALSE
+  takes_mixture = FALSE,
+  smooth = NULL
 ) {
   check_spec(prior, "tall_prior", "prior_*()")
   check_coefficient_prior(prior)
@@ -40,7 +43,7 @@ prior_resolve <- function(
   } else {
     which(names == "(Intercept)")
   }
-  others <- setdiff(seq_len(n_dim), intercept)
+  others <- setdiff(seq_len(n_dim), c(intercept, unlist(smooth$at)))
   out <- list(
     kind = integer(n_dim),
     location = numeric(n_dim),
@@ -65,7 +68,7 @@ prior_resolve <- function(
   if (is_mixture_prior(prior) && length(others) > 0) {
     out$mixture <- resolve_mixture(prior, out, others, names)
   }
-  out
+  if (is.null(smooth)) out else resolve_blocks(out, smooth, response_sd, names)
 }
 
 # With those of the sampled parameters of the response, such as sigma, as more

@@ -60,16 +60,29 @@ resume_plan <- function(fit, model, n_step) {
     plan$sums <- independent_law(fit, model)
     spend(ledger, "recipe", plan$sums$passes)
   }
-  if (!is.null(fit$stand_in) && !has_sums(model)) {
-    plan$stand_in <- frame_model(merge_rows(model), fit$stand_in, FALSE)
-    spend(ledger, "recipe", 3)
-  } else if (!is.null(fit$stand_in)) {
-    parts <- sums_parts(model, fit$control$cores)
-    spend(ledger, "recipe", parts$passes)
-    stand_in <- sums_model(model, parts$sums, parts$fit)
-    plan$stand_in <- frame_model(stand_in, fit$stand_in, FALSE)
+  if (!is.null(fit$stand_in)) {
+    plan$stand_in <- resumed_stand_in(fit, model, ledger)
   }
   plan
+}
+
+# What moved in the model's place: sums over its rows, or rows that are alike as
+# one.
+resumed_stand_in <- function(fit, model, ledger) {
+  cores <- fit$control$cores
+  if (has_hyper(model)) {
+    sums <- sums_of_scaled(model, fit$mode, cores)
+    spend(ledger, "recipe", sums$passes)
+    stand_in <- with_moves(sums$model, fit$mode, sums$given)
+  } else if (has_sums(model)) {
+    parts <- sums_parts(model, cores)
+    spend(ledger, "recipe", parts$passes)
+    stand_in <- sums_model(model, parts$sums, parts$fit)
+  } else {
+    spend(ledger, "recipe", 3)
+    stand_in <- merge_rows(model)
+  }
+  frame_model(stand_in, fit$stand_in, FALSE)
 }
 
 # May the model take the place of the fit's, with functions or data that were

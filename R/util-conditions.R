@@ -58,6 +58,8 @@
 #' * `tall_warning_monitor`: a monitor failed; the run went on.
 #' * `tall_warning_ratings`: a factorisation has more factors than users and
 #'   items, or predictions are asked for that the ratings say nothing of.
+#' * `tall_warning_extrapolation`: smooth terms are asked for values outside of
+#'   the range that they were made for.
 #' * `tall_warning_source`: a stream or another source could not be closed after
 #'   its rows were read; the fit is kept.
 #'
@@ -250,6 +252,7 @@ warning_kinds <- c(
   "monitor",
   "ratings",
   "source",
+  "extrapolation",
   names(status_table)[-1]
 )
 

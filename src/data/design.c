@@ -14,16 +14,13 @@
 #include "base/clip.h"
 #include "base/clones.h"
 #include "base/vector.h"
+#include "data/smooth.h"
+#include "data/tile.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-
-#define N_TILE 512
-/* values that are worked on together: a loop of a constant length is what
- * compilers make wide */
-#define N_WIDE 8
 
 struct tile {
   size_t from;  /* row of the block */
@@ -31,6 +28,7 @@ struct tile {
   bool is_full; /* they are consecutive */
   size_t v_row[N_TILE];
   int v_code[N_TILE];
+  struct tb_smooth_rows smooth;
 };
 
 /* ---- is all there? ---- */
@@ -72,15 +70,6 @@ static bool all_within(const int* v, size_t n, int low, unsigned n_level) {
   return wrong == 0;
 }
 
-/* The code as it should be: NA stays, what stands for no level is -1. */
-TB_INLINE int code_of(const struct tb_column* p, size_t at) {
-  const int code = p->v_int[at];
-  if (p->v_map == NULL || code == TB_NA_INT) {
-    return code;
-  }
-  return code >= 1 && (size_t)code <= p->n_map ? p->v_map[code - 1] : -1;
-}
-
 static bool codes_are_known(const struct tb_column* p, size_t at, size_t n) {
   const unsigned low = (unsigned)p->base, n_level = (unsigned)p->n_level;
   if (p->v_map == NULL) {
@@ -88,12 +77,12 @@ static bool codes_are_known(const struct tb_column* p, size_t at, size_t n) {
   }
   unsigned wrong = 0;
   for (size_t k = 0; k < n; ++k) {
-    wrong |= (unsigned)code_of(p, at + k) - low >= n_level;
+    wrong |= (unsigned)tb_code_of(p, at + k) - low >= n_level;
   }
   return wrong == 0;
 }
 
-static bool column_is_whole(const struct tb_column* p, size_t from, size_t n) {
+static bool part_is_whole(const struct tb_column* p, size_t from, size_t n) {
   const size_t at = p->first + from;
   switch (p->kind) {
   case TB_COLUMN_double:
@@ -113,17 +102,31 @@ static bool column_is_whole(const struct tb_column* p, size_t from, size_t n) {
     return true;
   case TB_COLUMN_code:
     return codes_are_known(p, at, n);
+  case TB_COLUMN_smooth:
+    break;
   }
   return false;
+}
+
+static bool column_is_whole(const struct tb_column* p, size_t from, size_t n) {
+  if (p->kind != TB_COLUMN_smooth) {
+    return part_is_whole(p, from, n);
+  }
+  for (size_t c = 0; c < tb_smooth_parts(p->p_smooth); ++c) {
+    if (!part_is_whole(&p->p_smooth->v_part[c], from, n)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 /* What a row lacks: nothing, a value that is finite and known, a value. */
 enum { FOUND_fine = 0, FOUND_bad = 1, FOUND_missing = 2 };
 
-static unsigned look_at(const struct tb_column* p, size_t row) {
+static unsigned look_at_part(const struct tb_column* p, size_t row) {
   const size_t at = p->first + row;
   if (p->kind == TB_COLUMN_code) {
-    const int code = code_of(p, at);
+    const int code = tb_code_of(p, at);
     if (code == TB_NA_INT) {
       return FOUND_missing;
     }
@@ -141,6 +144,17 @@ static unsigned look_at(const struct tb_column* p, size_t row) {
                : fabs(value) <= TB_MOST_OF_DATA ? 0
                                                 : FOUND_bad;
     }
+  }
+  return found;
+}
+
+static unsigned look_at(const struct tb_column* p, size_t row) {
+  if (p->kind != TB_COLUMN_smooth) {
+    return look_at_part(p, row);
+  }
+  unsigned found = FOUND_fine;
+  for (size_t c = 0; c < tb_smooth_parts(p->p_smooth); ++c) {
+    found |= look_at_part(&p->p_smooth->v_part[c], row);
   }
   return found;
 }
@@ -178,6 +192,7 @@ tile_find(struct tb_filling* p, struct tile* p_tile, size_t from, size_t n) {
   char v_found[N_TILE];
   p_tile->from = from;
   p_tile->n = n;
+  p_tile->smooth.p_held = NULL;
   p_tile->is_full = !look_at_tile(p, from, n, v_found);
   if (p_tile->is_full) {
     return;
@@ -201,21 +216,6 @@ tile_find(struct tb_filling* p, struct tile* p_tile, size_t from, size_t n) {
 }
 
 /* ---- writing ---- */
-
-/* `expression` of k for each of n values */
-#define EACH(n, k, expression)                                                 \
-  {                                                                            \
-    size_t first_ = 0;                                                         \
-    for (; first_ + N_WIDE <= (n); first_ += N_WIDE) {                         \
-      for (size_t lane_ = 0; lane_ < N_WIDE; ++lane_) {                        \
-        const size_t k = first_ + lane_;                                       \
-        expression;                                                            \
-      }                                                                        \
-    }                                                                          \
-    for (size_t k = first_; k < (n); ++k) {                                    \
-      expression;                                                              \
-    }                                                                          \
-  }
 
 /* Numbers of `n` rows, consecutive or v_row; the first operand of a product is
  * written, others multiply what is there. */
@@ -289,7 +289,7 @@ static const int* codes_of(const struct tb_column* p, struct tile* p_tile) {
   }
   for (size_t k = 0; k < p_tile->n; ++k) {
     const size_t at = p_tile->is_full ? first + k : p->first + p_tile->v_row[k];
-    p_tile->v_code[k] = code_of(p, at);
+    p_tile->v_code[k] = tb_code_of(p, at);
   }
   return p_tile->v_code;
 }
@@ -309,6 +309,18 @@ static void put_numbers(const struct tb_column* p,
   }
 }
 
+static void put_smooth(const struct tb_smooth* p,
+                       size_t column,
+                       struct tile* p_tile,
+                       bool is_first,
+                       double* v_out) {
+  if (p_tile->smooth.p_held != p) {
+    const size_t* v_row = p_tile->is_full ? NULL : p_tile->v_row;
+    tb_smooth_read(p, v_row, p_tile->from, p_tile->n, &p_tile->smooth);
+  }
+  tb_smooth_put(&p_tile->smooth, column, p_tile->n, is_first, v_out);
+}
+
 /* v_code: of variable *p_held, as codes_of() gave them last */
 static void put_operand(const struct tb_filling* p,
                         struct tile* p_tile,
@@ -321,6 +333,10 @@ static void put_operand(const struct tb_filling* p,
   const int variable = p_program->v_variable[operand];
   const struct tb_column* p_column = &p->v_column[variable];
   const size_t at = (size_t)p_program->v_at[operand];
+  if (p_column->kind == TB_COLUMN_smooth) {
+    put_smooth(p_column->p_smooth, at, p_tile, is_first, v_out);
+    return;
+  }
   if (p_column->kind != TB_COLUMN_code) {
     put_numbers(p_column, at, p_tile, is_first, v_out);
     return;

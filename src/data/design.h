@@ -7,38 +7,10 @@
 #ifndef TB_DATA_DESIGN_H
 #define TB_DATA_DESIGN_H
 
-#include <limits.h>
+#include "data/column.h"
+
 #include <stdbool.h>
 #include <stddef.h>
-
-/* how large a number may be: most_of_data in R */
-#define TB_MOST_OF_DATA 1e60
-
-/* R's missing integer */
-#define TB_NA_INT INT_MIN
-
-enum tb_column_kind { TB_COLUMN_double, TB_COLUMN_int, TB_COLUMN_code };
-
-/* Values of one variable; all arrays are of others, read only.
- *
- * v_double / v_int  n_col columns, n_row apart; row r of the block is at
- *                   first + r of each
- * base              codes: of the first level (1; logical values: 0)
- * v_map             codes: n_map of them, the code that stands for code k + 1,
- *                   or -1: none; NULL: codes are as they should be
- * n_level           codes: base .. base + n_level - 1 are known
- * v_table           codes of a response: the number of each level; or NULL */
-struct tb_column {
-  enum tb_column_kind kind;
-  const double* v_double;
-  const int* v_int;
-  size_t n_row, n_col, first;
-  int base;
-  const int* v_map;
-  size_t n_map;
-  size_t n_level;
-  const double* v_table;
-};
 
 /* Column j of the design is the product of operands v_start[j] up to
  * v_start[j + 1]. An operand is variable v_variable[o], and of it: column

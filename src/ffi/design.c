@@ -4,6 +4,8 @@
 
 #include "data/design.h"
 
+#include <limits.h>
+
 /* A column is list(values, first, map, table); the last two may be absent. */
 
 static const int*
@@ -64,8 +66,101 @@ as_codes(struct tb_column* p, SEXP x, size_t n_level, const char* name) {
   }
 }
 
+static const int* codes_of_columns(SEXP x, size_t n, int most) {
+  const int* v = ints_of(x, "smooth", (R_xlen_t)n, NULL);
+  for (size_t j = 0; j < n; ++j) {
+    if (v[j] < 0 || v[j] > most) {
+      ffi_fault("smooth");
+    }
+  }
+  return v;
+}
+
+/* Columns that a smooth term reads; *p_level: combinations of levels. */
+static const struct tb_column* parts_of(const struct tb_smooth* p,
+                                        SEXP x,
+                                        SEXP sizes,
+                                        size_t n,
+                                        int* p_level) {
+  const size_t n_number = p->n_break > 0 ? 1 : 0;
+  const size_t n_part = n_number + p->n_code + p->n_times;
+  const int* v_size = ints_of(sizes, "levels", (R_xlen_t)p->n_code, NULL);
+  if (TYPEOF(x) != VECSXP || (size_t)Rf_xlength(x) != n_part) {
+    ffi_fault("parts");
+  }
+  struct tb_column* v_part =
+      (struct tb_column*)R_alloc(n_part + 1, sizeof(struct tb_column));
+  double n_level = 1;
+  for (size_t c = 0; c < n_part; ++c) {
+    SEXP one = VECTOR_ELT(x, (R_xlen_t)c);
+    v_part[c] = column_shape(one, n, "part");
+    if (c >= n_number && c < n_number + p->n_code) {
+      const int size = v_size[c - n_number];
+      if (size < 1) {
+        ffi_fault("levels");
+      }
+      n_level *= size;
+      as_codes(&v_part[c], one, (size_t)size, "part");
+    } else if (v_part[c].n_col != 1) {
+      ffi_fault("part");
+    }
+  }
+  if (n_level > INT_MAX) {
+    ffi_fault("levels");
+  }
+  *p_level = (int)n_level;
+  return v_part;
+}
+
+static void table_of(struct tb_smooth* p, SEXP x) {
+  SEXP breaks = ffi_element(x, "breaks");
+  SEXP table = ffi_element(x, "coefficients");
+  if (breaks == R_NilValue) {
+    return;
+  }
+  p->n_break = (size_t)Rf_xlength(breaks);
+  const size_t n_value = (size_t)Rf_xlength(table);
+  if (p->n_break < 2 || p->n_break >= INT_MAX || n_value == 0 ||
+      n_value % (4 * (p->n_break + 1)) != 0) {
+    ffi_fault("breaks");
+  }
+  p->n_basis = n_value / (4 * (p->n_break + 1));
+  p->v_break = ffi_some_doubles(breaks, p->n_break, "breaks");
+  p->v_coefficient = ffi_some_doubles(table, n_value, "coefficients");
+  p->period = ffi_number(x, "period");
+}
+
+/* list(smooth, parts): `smooth` has breaks, coefficients and period, or none of
+ * them; levels, of each factor how many; basis and level by column. */
+static struct tb_column smooth_of(SEXP x, SEXP parts, size_t n, int n_column) {
+  struct tb_smooth* p = (struct tb_smooth*)R_alloc(1, sizeof(struct tb_smooth));
+  *p = (struct tb_smooth){.n_column = (size_t)n_column};
+  table_of(p, x);
+  SEXP sizes = ffi_element(x, "levels");
+  p->n_code = (size_t)Rf_xlength(sizes);
+  p->n_times = ffi_count(x, "n_times");
+  int n_level;
+  p->v_part = parts_of(p, parts, sizes, n, &n_level);
+  if (p->n_code == 0) {
+    n_level = 0;
+  }
+  p->v_basis =
+      codes_of_columns(ffi_element(x, "basis"), p->n_column, (int)p->n_basis);
+  p->v_level = codes_of_columns(ffi_element(x, "level"), p->n_column, n_level);
+  return (struct tb_column){.kind = TB_COLUMN_smooth,
+                            .n_col = p->n_column,
+                            .p_smooth = p};
+}
+
 /* n_level: numbers of levels, or of columns as -n. */
 static struct tb_column variable_of(SEXP x, size_t n, int n_level) {
+  SEXP smooth = ffi_element(x, "smooth");
+  if (smooth != R_NilValue) {
+    if (n_level >= 0) {
+      ffi_fault("variable");
+    }
+    return smooth_of(smooth, ffi_element(x, "parts"), n, -n_level);
+  }
   struct tb_column column = column_shape(x, n, "variable");
   if (n_level > 0) {
     as_codes(&column, x, (size_t)n_level, "variable");

@@ -22,16 +22,35 @@
  *           v_work    as tb_mixtures_n_work() says  scratch
  *   P       v_all     n_base   scratch, 0 where no mixture covers
  *   c, g, H v_center, v_slope, v_hessian  n_base, n_base, n_base^2  scaled
+ *
+ * Where sigma alone stands between the sums of a Gaussian model and a normal
+ * law of beta (given_sigma), gibbs() moves phi by slices of its density with
+ * beta integrated out, one hyperparameter after the other, and then draws beta.
  */
 #include "models/scaled.h"
 
 #include "base/clip.h"
 #include "base/hash.h"
+#include "base/slice.h"
 #include "priors/mixture-law.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Of a Gaussian model that knows its sums, theta = (beta, log sigma): given
+ * sigma the log density of beta, but for the mixtures, is quadratic about c,
+ * with gradient e^{-2 log sigma} a + b and Hessian -(e^{-2 log sigma} G + Q).
+ */
+struct given_sigma {
+  double* v_memory; /* all of them */
+  double* v_center; /* c, n_base - 1 */
+  double* v_pull;   /* a */
+  double* v_prior;  /* b */
+  double* v_gram;   /* G, square */
+  double* v_bend;   /* Q, square */
+  double n_row;     /* by which s has its spread */
+};
 
 struct scaled {
   struct tb_model_type type; /* the base's slots where it has them */
@@ -41,6 +60,7 @@ struct scaled {
   double* v_center; /* n_base, and what follows it; NULL: no moves */
   double* v_slope;
   double* v_hessian;
+  struct given_sigma exact; /* v_memory is NULL: it has none */
 };
 
 struct scratch {
@@ -58,8 +78,11 @@ static size_t n_plain(const struct scaled* p) {
 
 static size_t own_size(const struct scaled* p) {
   const size_t n = p->p_base->n_dim;
-  const size_t n_move =
+  size_t n_move =
       p->v_center == NULL ? 0 : n + tb_mixture_given_size(&p->mixtures, n);
+  if (p->exact.v_memory != NULL) {
+    n_move += n * (n + 3);
+  }
   return tb_align((n_plain(p) + n_move) * sizeof(double));
 }
 
@@ -130,11 +153,134 @@ static bool scaled_is_outside(const struct tb_model* p_model,
   return p->p_base->type->is_outside(p->p_base, &s.work, v_theta);
 }
 
+/* The density of (phi, s) with beta integrated out, along one coordinate. */
+struct one_scale {
+  const struct scaled* p;
+  const struct tb_workspace* p_base_work;
+  struct tb_mixture_law* p_law;
+  struct tb_mixture_given* p_given;
+  double* v_theta;
+  double* v_bend;
+  double* v_slope;
+  double* v_gradient;
+  size_t at;
+  double gap; /* sum of squares at the coefficients less that at c */
+};
+
+static void set_sigma(const struct one_scale* p, double s) {
+  const struct given_sigma* e = &p->p->exact;
+  const size_t n = p->p_law->n_coef;
+  const double unit = exp(-2 * s);
+  for (size_t i = 0; i < n * n; ++i) {
+    p->v_bend[i] = unit * e->v_gram[i] + e->v_bend[i];
+  }
+  for (size_t j = 0; j < n; ++j) {
+    p->v_slope[j] = unit * e->v_pull[j] + e->v_prior[j];
+  }
+}
+
+/* but for a constant */
+static double marginal_density(const struct one_scale* p) {
+  const double* v_phi = p->v_theta + p->p->p_base->n_dim;
+  return tb_mixture_law_set(p->p_law, v_phi, p->p_given)
+             ? tb_mixture_law_marginal(p->p_law, v_phi, p->p_given)
+             : -INFINITY;
+}
+
+static double one_scale_density(const void* p_context, double x) {
+  const struct one_scale* p = p_context;
+  p->v_theta[p->at] = x;
+  return marginal_density(p);
+}
+
+static double sigma_density(const void* p_context, double s) {
+  const struct one_scale* p = p_context;
+  const struct tb_model* p_base = p->p->p_base;
+  double log_prior = 0;
+  p->v_theta[p->at] = s;
+  set_sigma(p, s);
+  /* of priors and of the sums, which are this model's prior, at coefficients
+   * that stay */
+  if (p_base->type->prior(p_base,
+                          p->p_base_work,
+                          p->v_theta,
+                          p->v_gradient,
+                          &log_prior) != TB_STATUS_ok) {
+    return -INFINITY;
+  }
+  return marginal_density(p) + log_prior + 0.5 * p->gap * exp(-2 * s);
+}
+
+#define SLICE_WIDTH 1.5 /* of log scales */
+
+/* -2 (beta - c)^T a + (beta - c)^T G (beta - c) */
+static double
+square_gap(const struct given_sigma* p, size_t n, const double* v_beta) {
+  double sum = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const double away = v_beta[i] - p->v_center[i];
+    double half = -p->v_pull[i];
+    for (size_t j = 0; j < n; ++j) {
+      half += 0.5 * p->v_gram[i * n + j] * (v_beta[j] - p->v_center[j]);
+    }
+    sum += 2 * away * half;
+  }
+  return sum;
+}
+
+/* By slices phi and s, then beta. s.v_move: what own_size() has for it */
+static void gibbs_given_sigma(const struct scaled* p,
+                              const struct scratch* p_scratch,
+                              struct tb_rng* p_rng,
+                              double* v_theta) {
+  const size_t n = p->p_base->n_dim - 1;
+  double *v_bend = p_scratch->v_move, *v_slope = v_bend + n * n;
+  double *v_gradient = v_slope + n, *v_xi = v_gradient + n + 1;
+  struct tb_mixture_given given =
+      tb_mixture_given_at(&p->mixtures, n, v_xi + n);
+  struct tb_mixture_law law = {.n_coef = n,
+                               .v_center = p->exact.v_center,
+                               .v_slope = v_slope,
+                               .v_bend = v_bend,
+                               .p_mixtures = &p->mixtures};
+  struct one_scale one = {.p = p,
+                          .p_base_work = &p_scratch->work,
+                          .p_law = &law,
+                          .p_given = &given,
+                          .v_theta = v_theta,
+                          .v_bend = v_bend,
+                          .v_slope = v_slope,
+                          .v_gradient = v_gradient};
+  set_sigma(&one, v_theta[n]);
+  for (size_t k = 0; k < p->mixtures.n_hyper; ++k) {
+    one.at = n + 1 + k;
+    v_theta[one.at] = tb_slice_step(one_scale_density,
+                                    &one,
+                                    v_theta[one.at],
+                                    SLICE_WIDTH,
+                                    p_rng);
+  }
+  one.at = n;
+  one.gap = square_gap(&p->exact, n, v_theta);
+  const double width = 3 / sqrt(1 + 2 * p->exact.n_row);
+  const double s = tb_slice_step(sigma_density, &one, v_theta[n], width, p_rng);
+  v_theta[n] = s;
+  set_sigma(&one, s);
+  if (tb_mixture_law_set(&law, v_theta + n + 1, &given)) {
+    tb_rng_fill_norm(p_rng, v_xi, n);
+    tb_mixture_law_draw(&law, &given, 0, NULL, v_xi, v_theta);
+  }
+}
+
 static enum tb_status scaled_gibbs(const struct tb_model* p_model,
                                    const struct tb_workspace* p_work,
                                    double* v_theta) {
   const struct scaled* p = p_model->p_self;
   const struct scratch s = scratch_at(p, p_work);
+  if (p->exact.v_memory != NULL) {
+    gibbs_given_sigma(p, &s, p_work->p_rng, v_theta);
+    return TB_STATUS_ok;
+  }
   tb_mixtures_draw(&p->mixtures,
                    v_theta,
                    v_theta + p->p_base->n_dim,
@@ -398,6 +544,7 @@ static void scaled_destroy(struct tb_model* p_model) {
     tb_mixtures_destroy(&p->mixtures);
     free(p->v_held);
     free(p->v_center);
+    free(p->exact.v_memory);
     free(p);
   }
   p_model->p_self = NULL;
@@ -487,6 +634,47 @@ static enum tb_status read_move(struct scaled* p,
   return TB_STATUS_ok;
 }
 
+/* "given_center", "given_pull", "given_prior", "given_gram", "given_bend",
+ * "given_rows" */
+static enum tb_status read_given_sigma(struct scaled* p,
+                                       const struct tb_params* p_params) {
+  static const char* const v_name[] = {"given_center",
+                                       "given_pull",
+                                       "given_prior",
+                                       "given_gram",
+                                       "given_bend",
+                                       "given_rows"};
+  if (tb_params_find(p_params, v_name[0]) == NULL) {
+    return TB_STATUS_ok;
+  }
+  if (p->v_center == NULL || p->p_base->n_dim < 2) {
+    return TB_STATUS_argument;
+  }
+  const size_t n = p->p_base->n_dim - 1;
+  double* v = malloc(n * (2 * n + 3) * sizeof(double));
+  double n_row = 0;
+  if (v == NULL) {
+    return TB_STATUS_memory;
+  }
+  p->exact = (struct given_sigma){.v_memory = v,
+                                  .v_center = v,
+                                  .v_pull = v + n,
+                                  .v_prior = v + 2 * n,
+                                  .v_gram = v + 3 * n,
+                                  .v_bend = v + 3 * n + n * n};
+  for (size_t k = 0; k < 6; ++k) {
+    const size_t size = k < 3 ? n : k < 5 ? n * n : 1;
+    const struct tb_param* p_param = tb_params_find(p_params, v_name[k]);
+    if (p_param == NULL || p_param->n_value != size) {
+      return TB_STATUS_argument;
+    }
+    memcpy(k < 5 ? v : &n_row, p_param->v_value, size * sizeof(double));
+    v += size;
+  }
+  p->exact.n_row = n_row;
+  return TB_STATUS_ok;
+}
+
 enum tb_status tb_model_scale(struct tb_model* p_base,
                               const struct tb_params* p_params,
                               const double* v_held,
@@ -514,6 +702,7 @@ enum tb_status tb_model_scale(struct tb_model* p_base,
   }
   if (status == TB_STATUS_ok && v_held == NULL) {
     status = read_move(p, p_params);
+    status = status == TB_STATUS_ok ? read_given_sigma(p, p_params) : status;
   }
   *p_out = *p_base;
   p_out->p_self = p;

@@ -12,7 +12,9 @@
  *
  * "move_center", "move_slope", "move_hessian" (n, n, n x n, n of p_base), where
  * p_params has them: a point, and the gradient and minus the Hessian there of
- * all but the mixtures, for moves of the model's own. */
+ * all but the mixtures, for moves of the model's own. "given_center",
+ * "given_pull", "given_prior", "given_gram", "given_bend", "given_rows", where
+ * they are there too: see given_sigma in scaled.c. */
 enum tb_status tb_model_scale(struct tb_model* p_base,
                               const struct tb_params* p_params,
                               const double* v_held,

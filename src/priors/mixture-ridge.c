@@ -1,14 +1,21 @@
 /* One scale t for all coefficients: 1 / P_j = s_j^2 t^2, t ~ half Student(n, 0,
- * a) (Gelman 2006, Bayesian Analysis 1:515), half normal where n is infinite.
+ * a) (Gelman 2006, Bayesian Analysis 1:515), half normal where n is infinite,
+ * or exponential with mean a (Simpson et al. 2017, Statistical Science 32:1).
  * phi is log t. */
 #include "base/slice.h"
 #include "priors/mixture-inside.h"
 
-enum { DF, SCALE, N_ARGUMENT };
+enum { DF, SCALE, LAW, N_ARGUMENT };
+enum { LAW_half_student = 1, LAW_exponential = 2 };
 
 static bool ridge_is_valid(const struct tb_mixture* p_mixture) {
   const double* v = p_mixture->v_argument;
-  return v[DF] > 0 && v[SCALE] > 0 && isfinite(v[SCALE]);
+  return v[DF] > 0 && v[SCALE] > 0 && isfinite(v[SCALE]) &&
+         (v[LAW] == LAW_half_student || v[LAW] == LAW_exponential);
+}
+
+static bool is_exponential(const struct tb_mixture* p_mixture) {
+  return p_mixture->v_argument[LAW] == LAW_exponential;
 }
 
 /* log(t / a) */
@@ -18,8 +25,10 @@ static double ridge_log_ratio(const struct tb_mixture* p_mixture, double phi) {
 
 static double ridge_log_prior(const struct tb_mixture* p_mixture,
                               const double* v_phi) {
-  return log_half_student(ridge_log_ratio(p_mixture, *v_phi),
-                          p_mixture->v_argument[DF]);
+  const double x = ridge_log_ratio(p_mixture, *v_phi);
+  return is_exponential(p_mixture)
+             ? x - exp(x)
+             : log_half_student(x, p_mixture->v_argument[DF]);
 }
 
 static void ridge_precision(const struct tb_mixture* p_mixture,
@@ -46,9 +55,11 @@ static void ridge_gradient(const struct tb_mixture* p_mixture,
                            const double* v_beta,
                            const double* v_phi,
                            double* v_gradient_phi) {
-  *v_gradient_phi = slope_half_student(ridge_log_ratio(p_mixture, *v_phi),
-                                       p_mixture->v_argument[DF]) -
-                    (double)p_mixture->n_coef +
+  const double x = ridge_log_ratio(p_mixture, *v_phi);
+  const double slope = is_exponential(p_mixture)
+                           ? 1 - exp(x)
+                           : slope_half_student(x, p_mixture->v_argument[DF]);
+  *v_gradient_phi = slope - (double)p_mixture->n_coef +
                     exp(-2 * *v_phi) * ridge_sum_of_squares(p_mixture, v_beta);
 }
 
@@ -83,7 +94,9 @@ static void ridge_simulate(const struct tb_mixture* p_mixture,
                            double* v_phi,
                            struct tb_rng* p_rng) {
   *v_phi = log(p_mixture->v_argument[SCALE]) +
-           simulate_half_student(p_mixture->v_argument[DF], p_rng);
+           (is_exponential(p_mixture)
+                ? simulate_log_gamma(1, p_rng)
+                : simulate_half_student(p_mixture->v_argument[DF], p_rng));
 }
 
 const struct tb_mixture_type tb_mixture_ridge = {

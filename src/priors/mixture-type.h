@@ -8,8 +8,9 @@
  *   kind       1 / P_j                      hyperparameters (x = e^phi)
  *   student    s_j^2 x_j^2                  x_j^2 ~ inverse gamma(n_j/2, n_j/2)
  *   laplace    s_j^2 x_j^2                  x_j^2 ~ exponential(1/2)
- *   ridge      s_j^2 t^2                    t ~ half Student(n, 0, a), or half
- *                                           normal(0, a) where n is infinite
+ *   ridge      s_j^2 t^2                    t ~ half Student(n, 0, a), half
+ *                                           normal(0, a) where n is infinite,
+ *                                           or exponential, mean a
  *   horseshoe  s_j^2 / [1/c^2 + 1/(t x_j)^2]
  *                                           t ~ half Student(n_t, 0, a),
  *                                           c^2/b^2 ~ inv. gamma(n_c/2, n_c/2),

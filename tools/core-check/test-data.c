@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "base/rng.h"
+#include "data/design.h"
 #include "data/file.h"
 #include "data/place.h"
 #include "data/shelf.h"
@@ -929,6 +930,76 @@ static void sparse_rows(struct check* p_check) {
   }
 }
 
+/* Three breaks, two bases; levels of one factor; a multiplier: |x| t and x^3 t
+ * where the level is the second, t alone where it is the first. */
+static void smooth_columns(struct check* p_check) {
+  enum { n = 1300 };
+  const double v_break[] = {-1, 0, 1};
+  /* of x = break + away, before -1, behind -1, 0, 1 */
+  const double v_coefficient[4 * 2 * 4] = {1, -1, 0, 0,  -1, 3, -3, 1, 1, -1, 0,
+                                           0, -1, 3, -3, 1,  0, 1,  0, 0, 0,  0,
+                                           0, 1,  1, 1,  0,  0, 1,  3, 3, 1};
+  const int v_basis[] = {1, 2, 0}, v_level[] = {2, 2, 1};
+  double v_x[n], v_times[n], v_out[3 * n];
+  int v_code[n];
+  for (size_t i = 0; i < n; ++i) {
+    v_x[i] = -2.5 + 5 * (double)i / n;
+    v_times[i] = 1 + (double)(i % 7);
+    v_code[i] = 1 + (int)(i % 3 == 0);
+  }
+  v_x[5] = NAN;
+  v_code[n - 1] = TB_NA_INT;
+  const struct tb_column v_part[] = {
+      {.kind = TB_COLUMN_double, .v_double = v_x, .n_row = n, .n_col = 1},
+      {.kind = TB_COLUMN_code,
+       .v_int = v_code,
+       .n_row = n,
+       .n_col = 1,
+       .base = 1,
+       .n_level = 2},
+      {.kind = TB_COLUMN_double, .v_double = v_times, .n_row = n, .n_col = 1}};
+  const struct tb_smooth smooth = {.n_column = 3,
+                                   .v_basis = v_basis,
+                                   .v_level = v_level,
+                                   .n_break = 3,
+                                   .n_basis = 2,
+                                   .v_break = v_break,
+                                   .v_coefficient = v_coefficient,
+                                   .n_code = 1,
+                                   .n_times = 1,
+                                   .v_part = v_part};
+  const struct tb_column column = {.kind = TB_COLUMN_smooth,
+                                   .n_col = 3,
+                                   .p_smooth = &smooth};
+  const int v_start[] = {0, 1, 2, 3}, v_variable[] = {0, 0, 0};
+  const int v_at[] = {0, 1, 2}, v_single[] = {-1, -1, -1};
+  const struct tb_program program = {.n_column = 3,
+                                     .v_start = v_start,
+                                     .v_variable = v_variable,
+                                     .v_at = v_at,
+                                     .v_single = v_single};
+  struct tb_filling filling = {.p_program = &program,
+                               .v_column = &column,
+                               .n_variable = 1,
+                               .n_row = n,
+                               .n_size = n,
+                               .v_x = v_out};
+  tb_design_fill(&filling);
+  CHECK(filling.n_filled == n - 2 && filling.n_missing == 2);
+  for (size_t k = 0; k < n - 2; ++k) {
+    const size_t i = k < 5 ? k : k + 1;
+    const double x = v_x[i], t = v_times[i];
+    const bool is_second = v_code[i] == 2;
+    CHECK_CLOSE(v_out[k], is_second ? fabs(x) * t : 0, 1e-14);
+    CHECK_CLOSE(v_out[n + k], is_second ? x * x * x * t : 0, 1e-12);
+    CHECK_CLOSE(v_out[2 * n + k], is_second ? 0 : t, 1e-14);
+  }
+  v_code[7] = 3;
+  filling.from = filling.n_filled = 0;
+  tb_design_fill(&filling);
+  CHECK(filling.is_bad && filling.bad_row == 7 && filling.bad_column == 0);
+}
+
 static void big_memory(struct check* p_check) {
   const size_t v_size[] = {0, 1, 1000, (size_t)5 << 20};
   for (size_t k = 0; k < 4; ++k) {
@@ -961,5 +1032,6 @@ const struct check_case check_data[] = {
     {"mapped: files of rows, and what can be wrong with them", files},
     {"dense: layout, padding", dense_layout},
     {"dense: wide rows that overflow are refused", dense_overflow},
+    {"design: columns of a smooth term", smooth_columns},
     {"big memory is aligned and zero", big_memory},
     {NULL, NULL}};

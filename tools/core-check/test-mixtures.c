@@ -21,9 +21,12 @@ static struct tb_mixture block_of(const char* name, size_t n_coef) {
                                .v_shape = v_shape};
   const double v_horseshoe[] = {1, 2, 0.4, 4, 1.5};
   const double v_r2d2[] = {0.4, 3};
-  const double v_ridge[] = {3, 0.8};
+  const double v_ridge[] = {3, 0.8, 1};
+  const double v_exponential[] = {1, 0.8, 2};
+  const bool is_exponential = strcmp(name, "exponential") == 0;
   for (size_t k = 0; k < tb_mixture_count(); ++k) {
-    if (strcmp(tb_mixture_registry[k]->name, name) == 0) {
+    const char* own = is_exponential ? "ridge" : name;
+    if (strcmp(tb_mixture_registry[k]->name, own) == 0) {
       mixture.type = tb_mixture_registry[k];
     }
   }
@@ -34,14 +37,23 @@ static struct tb_mixture block_of(const char* name, size_t n_coef) {
     mixture.v_shape = v_concentration;
   } else if (strcmp(name, "ridge") == 0) {
     memcpy(mixture.v_argument, v_ridge, sizeof v_ridge);
+  } else if (is_exponential) {
+    memcpy(mixture.v_argument, v_exponential, sizeof v_exponential);
   }
   mixture.n_hyper =
       mixture.type->n_shared + (mixture.type->has_locals ? n_coef : 0);
   return mixture;
 }
 
+/* of each member, and last of a ridge whose scale is exponential */
+static size_t block_count(void) {
+  return tb_mixture_count() + 1;
+}
+
 static struct tb_mixture block_at(size_t k, size_t n_coef) {
-  return block_of(tb_mixture_registry[k]->name, n_coef);
+  const bool is_last = k == tb_mixture_count();
+  return block_of(is_last ? "exponential" : tb_mixture_registry[k]->name,
+                  n_coef);
 }
 
 static struct tb_rng stream(size_t chain) {
@@ -90,7 +102,7 @@ static void registry_finds_mixtures(struct check* p_check) {
 /* at points of the prior and away from it */
 static void gradients_are_differences(struct check* p_check) {
   struct tb_rng rng = stream(0);
-  for (size_t k = 0; k < 20 * tb_mixture_count(); ++k) {
+  for (size_t k = 0; k < 20 * block_count(); ++k) {
     const struct tb_mixture block = block_at(k / 20, N_COEF);
     double v_phi[N_MOST], v_beta[N_COEF], v_gradient[N_MOST], v_work[N_COEF];
     block.type->simulate(&block, v_phi, &rng);
@@ -184,7 +196,7 @@ static double distance_from_uniform(const double* v_count, size_t n) {
 static void simulated_scales_have_the_prior(struct check* p_check) {
   enum { N_DRAW = 20000 };
   static struct law law;
-  for (size_t k = 0; k < tb_mixture_count(); ++k) {
+  for (size_t k = 0; k < block_count(); ++k) {
     const struct tb_mixture block = block_at(k, N_COEF);
     for (size_t j = 0; j < block.n_hyper; ++j) {
       struct tb_rng rng = stream(j);
@@ -204,9 +216,9 @@ static void simulated_scales_have_the_prior(struct check* p_check) {
 static void draws_have_the_conditional(struct check* p_check) {
   enum { N_DRAW = 20000, N_THIN = 4 };
   static struct law law;
-  const char* const v_name[] = {"student", "laplace", "ridge"};
+  const char* const v_name[] = {"student", "laplace", "ridge", "exponential"};
   const double v_at[] = {0.3 + 1e-3, 1, 12};
-  for (size_t k = 0; k < 9; ++k) {
+  for (size_t k = 0; k < 12; ++k) {
     const struct tb_mixture block = block_of(v_name[k / 3], 1);
     struct tb_rng rng = stream(k);
     double phi = 0, v_work[2], v_count[N_BIN] = {0};
@@ -240,7 +252,7 @@ static size_t see(const struct tb_mixture* p, const double* v_phi, double* v) {
  * two numbers and of a coefficient. */
 static void draws_are_reversible(struct check* p_check) {
   enum { N_DRAW = 60000, N_SEEN = N_MOST + N_COEF };
-  for (size_t k = 0; k < tb_mixture_count(); ++k) {
+  for (size_t k = 0; k < block_count(); ++k) {
     const struct tb_mixture block = block_at(k, 2);
     struct tb_rng rng = stream(k);
     double v_phi[N_MOST], v_beta[N_COEF], v_work[2 * N_MOST];
@@ -290,7 +302,7 @@ static double laplace_below(double t) {
 static void gibbs_keeps_the_joint_law(struct check* p_check) {
   enum { N_DRAW = 4000, N_THIN = 25 };
   static struct law v_law[N_MOST];
-  for (size_t k = 0; k < tb_mixture_count(); ++k) {
+  for (size_t k = 0; k < block_count(); ++k) {
     const struct tb_mixture block = block_at(k, N_COEF);
     const char* name = block.type->name;
     struct tb_rng rng = stream(k);
@@ -329,7 +341,7 @@ static void gibbs_keeps_the_joint_law(struct check* p_check) {
  * comes back. */
 static void draws_survive_extremes(struct check* p_check) {
   const double v_at[] = {0, 1e-300, 1e150};
-  for (size_t k = 0; k < tb_mixture_count(); ++k) {
+  for (size_t k = 0; k < block_count(); ++k) {
     const struct tb_mixture block = block_at(k, N_COEF);
     struct tb_rng rng = stream(k);
     double v_phi[N_MOST] = {0}, v_beta[N_COEF], v_work[2 * N_MOST];
@@ -362,7 +374,7 @@ static void draws_survive_extremes(struct check* p_check) {
 /* a ridge of coordinates 4 and 1, a horseshoe of 0, 2 and 5; 3 under neither */
 static const double v_kind[] = {2, 3}, v_size[] = {2, 3};
 static double v_at[] = {4, 1, 0, 2, 5};
-static const double v_argument[] = {3, 0.8, 0, 0, 0, 1, 2, 0.4, 4, 1.5};
+static const double v_argument[] = {3, 0.8, 1, 0, 0, 1, 2, 0.4, 4, 1.5};
 static const double v_all_location[] = {0.1, 0, 0.3, 0, -1};
 static const double v_all_scale[] = {1, 2, 1.6, 0.5, 1};
 static const double v_none[5];

@@ -68,7 +68,7 @@ pair_create(struct check* p_check, struct pair* p, const char* name) {
   CHECK(fixture_create(&p->base.model, &params) == TB_STATUS_ok);
   fixture_finish(&p->base);
   const double ridge = 2, at = 0, location = 0.3, scale = 1, none = 0;
-  const double v_argument[] = {3, 0.8, 0, 0, 0};
+  const double v_argument[] = {3, 0.8, 1, 0, 0};
   const struct tb_param v_mixture[] = {
       {"mixture_kind", &ridge, NULL, 1, 1},
       {"mixture_size", &one, NULL, 1, 1},

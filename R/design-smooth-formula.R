@@ -1,0 +1,241 @@
+# Formulas with smooth terms, as mgcv writes them: which are fitted, and what to
+# write in place of others. What is left are calls of s() and t2(), which the
+# formula's environment has from here (see smooth_functions()).
+
+# The formula with bars as s(g, bs = "re"), in an environment that has s() and
+# t2(). knots: by variable, as in mgcv::gam().
+smooth_formula <- function(formula, knots = NULL) {
+  if (!inherits(formula, "formula")) {
+    abort_expected(formula, "a formula", arg = "formula")
+  }
+  if (length(formula) != 3) {
+    abort_input(
+      "{.arg formula} must have a response on its left-hand side.",
+      argument = "formula"
+    )
+  }
+  knots <- check_knots(knots)
+  terms <- sum_terms(formula[[3]])
+  parts <- lapply(terms, function(one) {
+    is_bar <- is_bar_term(one)
+    bars <- if (is_bar) smooths_of_bar(one$term, formula) else list(one$term)
+    lapply(bars, function(term) list(sign = one$sign, term = term))
+  })
+  terms <- unlist(parts, recursive = FALSE)
+  formula[[3]] <- join_terms(terms)
+  home <- new.env(parent = environment(formula))
+  made <- smooth_functions(knots)
+  for (name in names(made)) {
+    assign(name, made[[name]], home)
+  }
+  environment(formula) <- home
+  check_smooth_terms(formula)
+  check_unused_knots(knots, formula)
+  formula
+}
+
+# The calls of s() and t2() in a formula of smooth_formula().
+formula_smooths <- function(formula) {
+  home <- environment(formula)
+  Filter(
+    function(term) is_smooth_call(term, home),
+    formula_terms(formula[[length(formula)]])
+  )
+}
+
+# ---- what is refused ---------------------------------------------------------
+
+check_smooth_terms <- function(formula) {
+  home <- environment(formula)
+  check_smooth_calls(formula)
+  check_terms(formula)
+  calls <- formula_smooths(formula)
+  if (length(calls) == 0) {
+    return(invisible())
+  }
+  rlang::check_installed("mgcv", "for smooth terms.")
+  labels <- vapply(calls, function(call) {
+    smooth_label(check_smooth_call(call, home, formula))
+  }, "")
+  again <- labels[duplicated(labels)]
+  if (length(again) > 0) {
+    abort_input(
+      c(
+        "{.arg formula} must have each smooth term once, and
+         {.code {again[[1]]}} is there twice.",
+        i = "One term with a larger {.arg k} is as flexible as both."
+      ),
+      argument = "formula",
+      value = again
+    )
+  }
+  check_smooth_products(formula, calls)
+}
+
+# Those of mgcv and brms that are not fitted, with what to write. Plain text.
+other_smooths <- list(
+  te = list(
+    what = "tensor products are written with t2()",
+    instead = function(x) paste0("Write `t2(", list_text(x), ")`.")
+  ),
+  ti = list(
+    what = "tensor products are written with t2()",
+    instead = function(x) {
+      paste0(
+        "`t2(", list_text(x), ")` has the curves of each variable, too: leave ",
+        paste0("`s(", x, ")`", collapse = " and "), " out."
+      )
+    }
+  ),
+  gp = list(
+    what = "Gaussian processes are a basis of s()",
+    instead = function(x) {
+      paste0("Write `s(", list_text(x), ", bs = \"gp\")`.")
+    }
+  )
+)
+
+list_text <- function(x) paste(x, collapse = ", ")
+
+check_smooth_calls <- function(formula) {
+  home <- environment(formula)
+  for (term in formula_terms(formula[[3]])) {
+    head <- if (is.call(term)) term[[1]]
+    if (is.call(head) && identical(head[[1]], quote(`::`)) &&
+      as.character(head[[3]]) %in% smooth_names) {
+      name <- as.character(head[[3]])
+      abort_input(
+        "{.arg formula} must have {.code {name}()} by its name alone, not
+         {.code {deparse1(head)}()}.",
+        argument = "formula",
+        value = term
+      )
+    }
+    name <- foreign_name(term, names(other_smooths), home)
+    if (!is.null(name)) {
+      abort_foreign_term(term, other_smooths[[name]], formula)
+    }
+  }
+}
+
+# s(x):z is by = z.
+check_smooth_products <- function(formula, calls) {
+  terms <- stats::terms(drop_dot(formula))
+  factors <- attr(terms, "factors")
+  shown <- vapply(calls, deparse1, "")
+  inside <- colSums(factors[rownames(factors) %in% shown, , drop = FALSE] > 0)
+  several <- colSums(factors > 0) > 1 & inside > 0
+  if (!any(several)) {
+    return(invisible())
+  }
+  label <- colnames(factors)[several][[1]]
+  abort_tall(
+    "unsupported",
+    c(
+      "{.arg formula} has {.code {label}}: smooth terms take no part in
+       interactions.",
+      i = "{.code s(x, by = z)} is a curve of {.code x} times {.code z}, or one
+           for each level; {.code t2(x, z)} a surface."
+    ),
+    argument = "formula",
+    value = label
+  )
+}
+
+drop_dot <- function(formula) {
+  if ("." %in% all.vars(formula[[3]])) {
+    abort_tall(
+      "unsupported",
+      "{.arg formula} has a {.code .} beside smooth terms: write the columns
+       out.",
+      argument = "formula",
+      value = formula
+    )
+  }
+  formula
+}
+
+# ---- bars --------------------------------------------------------------------
+
+# (1 | g) as s(g, bs = "re"); of effects that are not correlated, one each.
+smooths_of_bar <- function(term, formula) {
+  bar <- strip_parens(term)
+  group <- strip_parens(bar[[3]])
+  check_effect_offset(bar, formula)
+  check_group_term(group, formula)
+  groups <- if (has_call(group, ":")) as.list(group)[-1] else list(group)
+  effects <- stats::terms(stats::as.formula(call("~", bar[[2]])))
+  slopes <- lapply(attr(effects, "term.labels"), str2lang)
+  has_intercept <- attr(effects, "intercept") > 0
+  n <- length(slopes) + has_intercept
+  if (n > 1 && identical(bar[[1]], quote(`|`))) {
+    shown <- deparse1(bar)
+    other <- paste(deparse1(bar[[2]]), "||", deparse1(bar[[3]]))
+    abort_tall(
+      "unsupported",
+      c(
+        "{.arg formula} has ({.code {shown}}), effects that are correlated with
+         each other.",
+        i = "{.code ({other})} has them without correlations; {.fn tall_glmer}
+             fits correlated ones."
+      ),
+      argument = "formula",
+      value = formula
+    )
+  }
+  made <- function(more) as.call(c(quote(s), groups, more, bs = "re"))
+  c(if (has_intercept) list(made(list())), lapply(slopes, function(x) {
+    made(list(x))
+  }))
+}
+
+# ---- knots -------------------------------------------------------------------
+
+check_knots <- function(knots) {
+  if (is.null(knots)) {
+    return(NULL)
+  }
+  if (!is.list(knots) || !rlang::is_named(knots)) {
+    abort_expected(knots, "a named list of knots by variable", arg = "knots")
+  }
+  for (name in names(knots)) {
+    own <- knots[[name]]
+    if (!is_plain_numeric(own) || length(own) < 2 || !all_finite(own)) {
+      abort_expected(
+        own,
+        "at least two finite numbers",
+        arg = paste0("knots$", name)
+      )
+    }
+    if (length(unique(own)) < 2) {
+      abort_input(
+        "{.arg knots${name}} must have at least two values, not
+         {format_number(own[[1]])} alone.",
+        argument = "knots",
+        value = own
+      )
+    }
+  }
+  lapply(knots, as.double)
+}
+
+check_unused_knots <- function(knots, formula) {
+  used <- unlist(lapply(formula_smooths(formula), function(call) {
+    check_smooth_call(call, environment(formula))$term
+  }))
+  other <- setdiff(names(knots), used)
+  if (length(other) > 0) {
+    abort_input(
+      c(
+        "{.arg knots} must be of variables in smooth terms, and
+         {.code {other[[1]]}} is in none.",
+        i = if (length(used) > 0) {
+          "They have {.code {unique(used)}}."
+        }
+      ),
+      argument = "knots",
+      expected = used,
+      value = other
+    )
+  }
+}

@@ -1,0 +1,58 @@
+# A sketch of the data of a fit: what pictures along a covariate need of it,
+# when the rows themselves are gone or in another form.
+
+# columns: vectors by name; rows: which of their elements count, NULL: all.
+#
+# centre   of each column its mean, or its first level
+# ends     its least and largest value, or its levels
+# some     a data frame of n rows, evenly spaced, without missing values
+new_sketch <- function(columns, rows = NULL, n = 1000) {
+  n_row <- max(0L, lengths(columns))
+  is_column <- vapply(columns, FUN.VALUE = TRUE, function(x) {
+    is.atomic(x) && is.null(dim(x)) && length(x) == n_row
+  })
+  columns <- columns[is_column]
+  if (!is.null(rows)) {
+    columns <- lapply(columns, `[`, rows)
+  }
+  n_row <- max(0L, lengths(columns))
+  at <- unique(round(seq(1, n_row, length.out = min(n, n_row))))
+  some <- as.data.frame(lapply(columns, `[`, at), optional = TRUE)
+  names(some) <- names(columns)
+  list(
+    centre = lapply(columns, centre_of),
+    ends = lapply(columns, ends_of),
+    some = some[stats::complete.cases(some), , drop = FALSE]
+  )
+}
+
+is_measured <- function(x) {
+  is.numeric(x) && !is.factor(x)
+}
+
+centre_of <- function(x) {
+  if (is_measured(x)) mean(x, na.rm = TRUE) else ends_of(x)[1]
+}
+
+ends_of <- function(x) {
+  if (is_measured(x)) {
+    range(x, na.rm = TRUE)
+  } else if (is.factor(x)) {
+    factor(levels(x), levels(x), ordered = is.ordered(x))
+  } else {
+    sort(unique(x))
+  }
+}
+
+# That of a fit; the data of others than tall_gam() are looked for.
+fit_sketch <- function(fit) {
+  fit[["sketch"]] %||%
+    new_sketch(as.list(original_data(fit, covariates_of(fit))))
+}
+
+# Columns of the data that the right side of the formula has.
+covariates_of <- function(fit) {
+  check_has_formula(fit, "conditional_effects")
+  terms <- if (is.null(fit$bars)) fit$terms else stats::terms(fit$bars$fixed)
+  intersect(all.vars(stats::delete.response(terms)), fit$columns)
+}
