@@ -248,3 +248,13 @@ density_of_rows <- function(model, points, rows) {
     needs_finite = FALSE
   )$log_density
 }
+
+# Says how long a run takes, if that is long.
+tell_seconds <- function(seconds, control, most = 20) {
+  if (seconds > most) {
+    cli::cli_inform(c(
+      i = "This will take about {format_seconds(seconds)} of one core.",
+      i = "Fewer columns or a smaller {.arg iter} is faster."
+    ))
+  }
+}

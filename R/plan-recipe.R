@@ -243,16 +243,6 @@ tell_slow <- function(plan, control, most = 20, given = FALSE, passes = 1) {
   ))
 }
 
-# The same where the seconds are known.
-tell_seconds <- function(seconds, control, most = 20) {
-  if (seconds > most) {
-    cli::cli_inform(c(
-      i = "This will take about {format_seconds(seconds)} of one core.",
-      i = "Fewer columns or a smaller {.arg iter} is faster."
-    ))
-  }
-}
-
 # Rows of a step of the recipe's; NULL: not known.
 minibatch_size <- function(plan) {
   size <- plan$recipe$size

@@ -13,6 +13,7 @@ local({
     "perplexity",
     "sd_of_fit",
     "sg_resume",
+    "smooth_table",
     "shrinkage",
     "top_terms",
     "topic_terms",

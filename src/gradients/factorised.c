@@ -47,10 +47,10 @@
 /* rounding of a probability; what is beyond it is a mistake of the bounds */
 #define SLACK 1e-5
 
+/* The same for any number of rows: a run is refilled with models of more. */
 size_t tb_factors_scratch_size(const struct tb_model* p_model) {
   const size_t n_number = TB_FACTORS_N_ARRAY * p_model->n_dim +
-                          tb_factors_law_size(p_model) +
-                          tb_min(p_model->n_data, TB_AWKWARD_MOST);
+                          tb_factors_law_size(p_model) + TB_AWKWARD_MOST;
   return tb_align(sizeof(struct tb_factors_scratch)) +
          n_number * sizeof(double);
 }

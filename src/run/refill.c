@@ -11,6 +11,14 @@ static size_t work_size(const struct tb_run* p_run,
   return tb_model_work_size(p_model, n_batch);
 }
 
+static size_t scratch_size(const struct tb_run* p_run,
+                           const struct tb_model* p_model) {
+  const struct tb_estimator_type* type = p_run->estimator.type;
+  return type->scratch_size == NULL
+             ? 0
+             : type->scratch_size(p_model, p_run->scheme.n_size_max);
+}
+
 static bool can_replace(const struct tb_run* p_run,
                         const struct tb_model* p_model) {
   const struct tb_model* p_old = p_run->spec.p_model;
@@ -18,18 +26,17 @@ static bool can_replace(const struct tb_run* p_run,
          p_run->scheme.type == NULL && p_model->type == p_old->type &&
          p_model->n_dim == p_old->n_dim &&
          p_model->n_natural == p_old->n_natural && p_model->p_frame == NULL &&
-         work_size(p_run, p_model) <= work_size(p_run, p_old);
+         work_size(p_run, p_model) <= work_size(p_run, p_old) &&
+         scratch_size(p_run, p_model) <= scratch_size(p_run, p_old);
 }
 
 /* What chains keep of the estimator that they had. */
 static void clear_chains(struct tb_run* p_run) {
-  const struct tb_estimator_type* type = p_run->estimator.type;
+  const size_t n_scratch = scratch_size(p_run, p_run->spec.p_model);
   for (size_t c = 0; c < p_run->spec.n_chain; ++c) {
     struct tb_slot* p_slot = &p_run->v_slot[c];
-    if (type->scratch_size != NULL) {
-      memset(p_slot->chain.p_estimator_extra,
-             0,
-             type->scratch_size(p_run->spec.p_model, p_run->scheme.n_size_max));
+    if (n_scratch > 0) {
+      memset(p_slot->chain.p_estimator_extra, 0, n_scratch);
     }
     if (p_slot->report.status == TB_STATUS_exhausted) {
       p_slot->report.status = TB_STATUS_ok;

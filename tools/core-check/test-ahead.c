@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_DIM = 3, N_ROW = 60 };
+enum { N_DIM = 3, N_ROW = 60, N_MOST = 3 * N_ROW };
 
 static const double v_at[N_DIM] = {0.05, -0.1, 0.02};
 
@@ -23,7 +23,7 @@ struct ahead {
   double* v_always; /* numbers of rows */
   double* v_row;    /* of each draw, shuffled */
   double* v_psi;
-  bool v_is_always[N_ROW];
+  bool v_is_always[N_MOST];
 };
 
 static void shuffle(struct ahead* p, uint64_t pass) {
@@ -47,7 +47,8 @@ static void draw_ahead(struct check* p_check,
                        double share,
                        uint64_t pass,
                        struct ahead* p_out) {
-  double v_psi[N_ROW], v_count[N_ROW];
+  const size_t n_row = p->model.n_data;
+  double v_psi[N_MOST], v_count[N_MOST];
   struct tb_ahead_sums sums = {.v_total = p_out->v_total,
                                .v_hessian = p_out->v_hessian};
   struct tb_ahead_rows rows = {.v_psi = v_psi, .v_count = v_count};
@@ -60,7 +61,7 @@ static void draw_ahead(struct check* p_check,
       .key = tb_ahead_key(1, 1, pass)};
   tb_ahead_pass(&p->model, v_at, &draw, 1, &sums, &rows);
   double largest = 0;
-  for (size_t i = 0; i < N_ROW; ++i) {
+  for (size_t i = 0; i < n_row; ++i) {
     largest = fmax(largest, v_psi[i]);
   }
   draw.bounds.phi = 1 / (share * largest);
@@ -69,14 +70,14 @@ static void draw_ahead(struct check* p_check,
   tb_ahead_pass(&p->model, v_at, &draw, 1, &sums, &rows);
   p_out->total = rows.total;
   p_out->n_always = p_out->n_draw = 0;
-  for (size_t i = 0; i < N_ROW; ++i) {
+  for (size_t i = 0; i < n_row; ++i) {
     p_out->n_draw += v_count[i] > 0 ? (size_t)v_count[i] : 0;
   }
-  p_out->v_always = check_alloc(N_ROW + 2 * p_out->n_draw, sizeof(double));
-  p_out->v_row = p_out->v_always + N_ROW;
+  p_out->v_always = check_alloc(n_row + 2 * p_out->n_draw, sizeof(double));
+  p_out->v_row = p_out->v_always + n_row;
   p_out->v_psi = p_out->v_row + p_out->n_draw;
   size_t n = 0;
-  for (size_t i = 0; i < N_ROW; ++i) {
+  for (size_t i = 0; i < n_row; ++i) {
     p_out->v_is_always[i] = v_count[i] < 0;
     if (v_count[i] < 0) {
       p_out->v_always[p_out->n_always++] = (double)i;
@@ -400,7 +401,17 @@ static void waiting_changes_nothing(struct check* p_check) {
   params.n_param -= 2;
   CHECK(tb_run_refill(p_run, &f.model, &params, 1) == TB_STATUS_argument);
   CHECK(tb_run_report(p_run, 0).status == TB_STATUS_exhausted);
+  /* later passes draw more rows than the first */
+  struct fixture more;
+  struct ahead next;
+  fixture_glm(&more, N_MOST, N_DIM, 1, 0);
+  draw_ahead(p_check, &more, 100, 1.1, 2, &next);
+  params = ahead_params(&next, v_param);
+  CHECK(tb_run_refill(p_run, &more.model, &params, 1) == TB_STATUS_ok);
+  tb_run_advance(p_run, 1, 1, &recorder);
   tb_run_destroy(p_run);
+  free(next.v_always);
+  fixture_free(&more);
   free(ahead.v_always);
   fixture_free(&other);
   fixture_free(&f);
