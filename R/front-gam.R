@@ -133,13 +133,14 @@ tall_gam <- function(
   fit_regression(front, run)
 }
 
-# With the formula that smooth_formula() makes of the user's, which the call
-# keeps.
+# With the formula that smooth_formula() makes of the user's, which the fit
+# shows.
 ask_smooths <- function(asked, knots) {
   if (!inherits(asked$formula, "formula")) {
     return(asked) # refused where frames are made
   }
   formula <- smooth_formula(asked$formula, knots)
+  asked$shown <- asked$formula
   asked$formula <- formula
   asked$matched$formula <- formula
   asked
@@ -174,11 +175,23 @@ sketch_of <- function(front, terms) {
     eval(asked$matched$subset, data, home),
     error = function(e) NULL
   )
-  sketch <- new_sketch(as.list(columns)[intersect(names, names(columns))], rows)
+  sketch <- new_sketch(
+    as.list(columns)[intersect(names, names(columns))],
+    rows,
+    names_as_levels(terms)
+  )
   if (!front$keep_data) {
     sketch["some"] <- list(NULL)
   }
   sketch
+}
+
+# Bars as they were written; `terms` have what smooth_formula() made of them.
+#' @export
+front_reader.tall_front_gam <- function(front, rows, read) {
+  reader <- NextMethod()
+  reader$formula <- front$asked$shown
+  reader
 }
 
 #' @export

@@ -343,4 +343,85 @@ test_that("what cannot be had is refused", {
   )
   plain <- tall_gam(y ~ x, d, iter = 100, seed = 1, refresh = 0)
   expect_snapshot(smooth_table(plain), error = TRUE)
+  expect_snapshot(tall_gam(y ~ s(x), d, select = TRUE), error = TRUE)
+})
+
+test_that("a formula is shown as it was written", {
+  d <- gam_rows(100)
+  formula <- y ~ s(x, k = 4) + (1 | g)
+  fit <- tall_gam(formula, d, iter = 100, seed = 1, refresh = 0)
+  expect_identical(formula(fit), formula)
+  shown <- utils::capture.output(print(fit))
+  expect_identical(shown[[1]], "Formula: y ~ s(x, k = 4) + (1 | g)")
+  again <- update(fit, . ~ . - s(x, k = 4) + z)
+  expect_equal(formula(again), y ~ (1 | g) + z)
+  expect_identical(smooth_table(again)$smooth, "s(g)")
+})
+
+test_that("a term may have one column", {
+  d <- gam_rows(100)
+  fit <- tall_gam(y ~ s(z, bs = "re"), d, iter = 400, seed = 1, refresh = 0)
+  slope <- stats::coef(stats::lm(y ~ z, d))[["z"]]
+  expect_identical(names(coef(fit)), c("(Intercept)", "s(z).1"))
+  se <- sqrt(vcov(fit)[2, 2])
+  expect_lt(abs(coef(fit)[[2]] - slope), 0.5 * se)
+})
+
+test_that("numbers are levels where a formula says so", {
+  d <- gam_rows(200)
+  d$n <- c(2, 5, 9)[1 + seq_len(200) %% 3]
+  d$y <- d$y + d$n / 5
+  d$h <- factor(d$n)
+  run <- function(formula) {
+    tall_gam(formula, d, iter = 200, seed = 1, refresh = 0)
+  }
+  # as lme4 has bars
+  fit <- run(y ~ s(x, k = 4) + (1 | n))
+  expect_equal(
+    unname(coef(fit)),
+    unname(coef(run(y ~ s(x, k = 4) + (1 | h))))
+  )
+  expect_identical(names(coef(fit))[[7]], "s(n).9")
+  expect_equal(predict(fit, d[1:3, ]), head(fitted(fit), 3))
+  expect_error(predict(fit, transform(d[1, ], n = 3)), "new level")
+  expect_identical(levels(conditional_effects(fit, "n")$n$n), c("2", "5", "9"))
+  slopes <- run(y ~ (1 + z || n))
+  expect_identical(smooth_table(slopes)$smooth, c("s(n)", "s(n,z)"))
+  # of factor(), whose values between levels are none
+  fit <- run(y ~ poly(z, 2) + factor(n) + s(x, k = 4))
+  parts <- predict(fit, d[1:9, ], type = "terms")
+  expect_identical(colnames(parts), c("poly(z, 2)", "factor(n)", "s(x)"))
+  expect_equal(
+    rowSums(parts) + attr(parts, "constant"),
+    unname(predict(fit, d[1:9, ])),
+    ignore_attr = TRUE
+  )
+  effects <- conditional_effects(fit)
+  expect_identical(as.character(effects$n$n), c("2", "5", "9"))
+  plain <- tall_glm(y ~ x + factor(n), d, seed = 1, refresh = 0)
+  expect_identical(nrow(conditional_effects(plain)$n), 3L)
+})
+
+test_that("an ordered factor has differences from its first level", {
+  d <- gam_rows()
+  d$f <- factor(d$f, c("b", "a"), ordered = TRUE)
+  fit <- tall_gam(
+    y ~ f + s(x, k = 5) + s(x, by = f, k = 5),
+    d,
+    seed = 1,
+    refresh = 0
+  )
+  expect_identical(smooth_table(fit)$smooth, c("s(x)", "s(x):fa"))
+  expect_equal(predict(fit, d[1:5, ]), head(fitted(fit), 5))
+  off <- posterior_smooths(fit, "s(x):f", data.frame(x = 0.3, f = c("b", "a")))
+  expect_true(all(off[, 1] == 0) && all(off[, 2] != 0))
+  band <- conditional_smooths(fit, "s(x):f")[[1]]
+  expect_identical(as.character(unique(band$f)), "a")
+  other <- mgcv::gam(
+    y ~ f + s(x, k = 5) + s(x, by = f, k = 5),
+    data = d,
+    method = "REML"
+  )
+  off <- predict(fit) - predict(other)
+  expect_lt(sqrt(mean((off / predict(other, se.fit = TRUE)$se.fit)^2)), 0.3)
 })
