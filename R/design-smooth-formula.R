@@ -116,9 +116,30 @@ check_smooth_calls <- function(formula) {
         value = term
       )
     }
+    check_no_smooth_inside(term, home)
     name <- foreign_name(term, names(other_smooths), home)
     if (!is.null(name)) {
       abort_foreign_term(term, other_smooths[[name]], formula)
+    }
+  }
+}
+
+# Such as log(s(x)).
+check_no_smooth_inside <- function(term, home) {
+  parts <- if (is.call(term)) as.list(term)[-1]
+  while (length(parts) > 0) {
+    part <- parts[[1]]
+    parts <- parts[-1]
+    if (is_smooth_call(part, home)) {
+      abort_input(
+        "{.arg formula} must add smooth terms, and {.code {deparse1(term)}} has
+         {.code {deparse1(part)}} inside of another function.",
+        argument = "formula",
+        value = term
+      )
+    }
+    if (is.call(part)) {
+      parts <- c(parts, as.list(part)[-1])
     }
   }
 }

@@ -12,8 +12,8 @@
 
 # s() and t2() for the environment of a formula. knots: of check_knots().
 # groups: text of the variables whose values are levels in bs = "re", numbers,
-# too, since bars have them. made = FALSE: what was written is wanted, see check_smooth_call(). smooth:
-# what was settled.
+# too, since bars have them. made = FALSE: what was written is wanted, see
+# check_smooth_call(). smooth: what was settled.
 smooth_functions <- function(knots = NULL, groups = character()) {
   s <- function(..., k = -1, bs = "tp", m = NA, by = NULL, fx = FALSE,
                 xt = NULL, pc = NULL, smooth = NULL, made = TRUE) {

@@ -73,7 +73,7 @@ conditional_effects.tall_regression <- function(
   n_draw <- n_draw %||% min(1000, posterior::ndraws(x$draws))
   sketch <- fit_sketch(x)
   effects <- effects %||% default_effects(x)
-  held <- held_values(sketch, covariates_of(x), conditions)
+  held <- held_values(sketch, held_names(x), conditions)
   scale <- if (method == "posterior_epred") "response" else "link"
   tables <- lapply(stats::setNames(nm = effects), function(effect) {
     axes <- effect_axes(effect, sketch, covariates_of(x), resolution)
@@ -108,6 +108,12 @@ default_effects <- function(fit) {
     if (is_pair) paste(own, collapse = ":")
   })
   unique(c(setdiff(covariates_of(fit), groups), unlist(pairs)))
+}
+
+# Covariates, and what the offset is made of.
+held_names <- function(fit) {
+  offset <- intersect(all.vars(fit$offset_source), fit$columns)
+  union(covariates_of(fit), offset)
 }
 
 # The values of other covariates.

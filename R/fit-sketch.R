@@ -57,7 +57,7 @@ ends_of <- function(x) {
 fit_sketch <- function(fit) {
   fit[["sketch"]] %||%
     new_sketch(
-      as.list(original_data(fit, covariates_of(fit))),
+      as.list(original_data(fit, held_names(fit))),
       factors = names_as_levels(fit$terms)
     )
 }

@@ -169,7 +169,7 @@ sketch_of <- function(front, terms) {
     return(NULL)
   }
   home <- environment(asked$formula)
-  names <- all.vars(terms)
+  names <- union(all.vars(terms), all.vars(asked$matched$offset))
   columns <- if (is.null(data)) mget(names, home, inherits = TRUE) else data
   rows <- tryCatch(
     eval(asked$matched$subset, data, home),

@@ -425,3 +425,29 @@ test_that("an ordered factor has differences from its first level", {
   off <- predict(fit) - predict(other)
   expect_lt(sqrt(mean((off / predict(other, se.fit = TRUE)$se.fit)^2)), 0.3)
 })
+
+test_that("augment() has the data, and effects an offset that was given", {
+  d <- gam_rows(100)
+  d$e <- rep(c(1, 2), 50)
+  d$n <- rep(c(0, 1, 3, 1, 6), 20)
+  d$x[[3]] <- NA
+  fit <- tall_gam(
+    n ~ s(x, k = 4),
+    d,
+    poisson(),
+    offset = log(e),
+    iter = 100,
+    seed = 1,
+    refresh = 0
+  )
+  found <- generics::augment(fit)
+  expect_true(all(c("n", "x", ".fitted", ".resid") %in% names(found)))
+  expect_identical(found$x, d$x[-3])
+  one <- conditional_effects(fit, "x", list(e = 1))$x
+  two <- conditional_effects(fit, "x", list(e = 2))$x
+  expect_equal(two$estimate__, 2 * one$estimate__)
+  expect_equal(
+    conditional_effects(fit, "x")$x$estimate__,
+    mean(d$e) * one$estimate__
+  )
+})
