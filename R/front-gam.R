@@ -36,9 +36,12 @@
 #' rows is 0. Columns are scaled such that \eqn{\sigma_k}{sigma_k} is the
 #' standard deviation of the penalised part of the curve, the root of its mean
 #' variance over the rows, before the data are seen; of `bs = "re"` it is that
-#' of the effects. A term with several penalties, as `t2()`, has a
-#' \eqn{\sigma}{sigma} for each, and so has each level of a factor `by`. Draws
-#' of the \eqn{\sigma_k}{sigma_k} are called `smooth_sd[s(x)1]`, as in
+#' of the effects. The prior of the intercept is that of the predictor where
+#' covariates are at their means, and effects of levels 0, as in rstanarm.
+#' A number is a level in `(1 | g)`, as in lme4, and in `s(g, bs = "re")` the
+#' covariate of a slope, as in mgcv. A term with several penalties, as `t2()`,
+#' has a \eqn{\sigma}{sigma} for each, and so has each level of a factor `by`.
+#' Draws of the \eqn{\sigma_k}{sigma_k} are called `smooth_sd[s(x)1]`, as in
 #' rstanarm; those of coefficients `s(x).1`, `s(x).2`, ...
 #'
 #' With \eqn{\beta} all coefficients, \eqn{P_\sigma}{P_sigma} the precision of

@@ -451,3 +451,35 @@ test_that("augment() has the data, and effects an offset that was given", {
     mean(d$e) * one$estimate__
   )
 })
+
+test_that("the intercept's prior is of effects of 0, as in rstanarm", {
+  d <- data.frame(g = rep(c("a", "b", "c"), c(12, 6, 2)))
+  withr::local_seed(3)
+  d$y <- 5 + c(a = 1, b = 0, c = -1)[d$g] + stats::rnorm(20)
+  fit <- tall_gam(
+    y ~ (1 | g),
+    d,
+    prior_intercept = prior_normal(0, 1),
+    prior_smooth = prior_exponential(1),
+    sigma = 1,
+    seed = 1,
+    refresh = 0
+  )
+  x <- model.matrix(fit)
+  grid <- smooth_grid(
+    x,
+    d$y,
+    of = c(0, 1, 1, 1),
+    prior_sd = c(1, NA, NA, NA),
+    law = function(s) -s,
+    n = 200,
+    low = -9,
+    high = 4
+  )
+  for (j in 1:4) {
+    b <- draws_of_one(fit, colnames(x)[[j]])
+    expect_moment(b, grid_mean(grid, grid$beta[, j]), colnames(x)[[j]])
+  }
+  s <- log(draws_of_one(fit, "smooth_sd[s(g)1]"))
+  expect_moment(s, grid_mean(grid, grid$phi[, 1]), "log sd")
+})
