@@ -110,12 +110,6 @@ default_effects <- function(fit) {
   unique(c(setdiff(covariates_of(fit), groups), unlist(pairs)))
 }
 
-# Covariates, and what the offset is made of.
-held_names <- function(fit) {
-  offset <- intersect(all.vars(fit$offset_source), fit$columns)
-  union(covariates_of(fit), offset)
-}
-
 # The values of other covariates.
 held_values <- function(sketch, covariates, conditions) {
   held <- sketch$centre[covariates]

@@ -95,3 +95,9 @@ covariates_of <- function(fit) {
   terms <- if (is.null(fit$bars)) fit$terms else stats::terms(fit$bars$fixed)
   intersect(all.vars(stats::delete.response(terms)), fit$columns)
 }
+
+# Covariates, and what the offset is made of.
+held_names <- function(fit) {
+  offset <- intersect(all.vars(fit$offset_source), fit$columns)
+  union(covariates_of(fit), offset)
+}
