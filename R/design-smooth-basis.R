@@ -7,6 +7,7 @@
 # * label, head, term, by, bs: as mgcv has them; term and by are text.
 # * numbers, multiplier: variables of the basis, and those it is multiplied by;
 #   levels: by factor.
+# * has_base: has the first level no columns, as of an ordered `by` in mgcv?
 # * basis: see new_basis(); NULL: columns are products of the others alone.
 # * columns: data frame, a row a column: name; kind, "random" or "fixed"; block,
 #   0: fixed; smooth, the label of its curve; basis, the column of the basis and
@@ -25,6 +26,9 @@
 
 # values: by variable; knots: by variable, NULL: none; weights: of the rows.
 new_smooth <- function(spec, values, knots = NULL, weights = NULL) {
+  for (name in spec$groups) {
+    values[[name]] <- as.factor(values[[name]])
+  }
   kinds <- check_smooth_values(spec, values)
   whole <- which(!Reduce(`|`, lapply(values, function(x) is.na(x))))
   values <- lapply(values, `[`, whole)
@@ -48,8 +52,9 @@ new_smooth <- function(spec, values, knots = NULL, weights = NULL) {
     numbers = numbers,
     multiplier = setdiff(c(spec$term, spec$by), c(numbers, factors)),
     levels = lapply(stats::setNames(nm = factors), function(name) {
-      levels_of(values[[name]], drop_first = identical(name, spec$by))
-    })
+      levels_of(values[[name]])
+    }),
+    has_base = is.ordered(values[[spec$by %||% ""]]) && length(numbers) > 0
   )
   check_smooth_numbers(spec, values, out)
   basis <- if (length(numbers) > 0) {
@@ -114,15 +119,13 @@ abort_factor_in_smooth <- function(name, value, spec) {
   )
 }
 
-# That some row has; of an ordered factor that curves are multiplied by, without
-# the first, as mgcv does it.
-levels_of <- function(x, drop_first) {
-  levels <- if (is.factor(x)) {
+# That some row has.
+levels_of <- function(x) {
+  if (is.factor(x)) {
     levels(x)[tabulate(x, nlevels(x)) > 0]
   } else {
     sort(unique(x))
   }
-  if (drop_first && is.ordered(x)) levels[-1] else levels
 }
 
 # They vary, and have at least k values.
@@ -188,7 +191,8 @@ smooth_columns <- function(smooth, basis) {
   if (is_own) {
     # a curve of its own for each level
     curves <- paste0(smooth$label, text)
-    parts <- lapply(seq_len(n_level), function(l) {
+    own <- setdiff(seq_len(n_level), if (smooth$has_base) 1)
+    parts <- lapply(own, function(l) {
       curve_columns(curves[[l]], basis, l, "")
     })
   } else if (is.null(basis)) {

@@ -16,15 +16,20 @@ smooth_formula <- function(formula, knots = NULL) {
   }
   knots <- check_knots(knots)
   terms <- sum_terms(formula[[3]])
+  groups <- character()
   parts <- lapply(terms, function(one) {
-    is_bar <- is_bar_term(one)
-    bars <- if (is_bar) smooths_of_bar(one$term, formula) else list(one$term)
+    bars <- list(one$term)
+    if (is_bar_term(one)) {
+      of <- bar_groups(one$term)
+      groups <<- c(groups, vapply(of, deparse1, ""))
+      bars <- smooths_of_bar(one$term, of, formula)
+    }
     lapply(bars, function(term) list(sign = one$sign, term = term))
   })
   terms <- unlist(parts, recursive = FALSE)
   formula[[3]] <- join_terms(terms)
   home <- new.env(parent = environment(formula))
-  made <- smooth_functions(knots)
+  made <- smooth_functions(knots, groups)
   for (name in names(made)) {
     assign(name, made[[name]], home)
   }
@@ -111,9 +116,30 @@ check_smooth_calls <- function(formula) {
         value = term
       )
     }
+    check_no_smooth_inside(term, home)
     name <- foreign_name(term, names(other_smooths), home)
     if (!is.null(name)) {
       abort_foreign_term(term, other_smooths[[name]], formula)
+    }
+  }
+}
+
+# Such as log(s(x)).
+check_no_smooth_inside <- function(term, home) {
+  parts <- if (is.call(term)) as.list(term)[-1]
+  while (length(parts) > 0) {
+    part <- parts[[1]]
+    parts <- parts[-1]
+    if (is_smooth_call(part, home)) {
+      abort_input(
+        "{.arg formula} must add smooth terms, and {.code {deparse1(term)}} has
+         {.code {deparse1(part)}} inside of another function.",
+        argument = "formula",
+        value = term
+      )
+    }
+    if (is.call(part)) {
+      parts <- c(parts, as.list(part)[-1])
     }
   }
 }
@@ -157,13 +183,18 @@ drop_dot <- function(formula) {
 
 # ---- bars --------------------------------------------------------------------
 
+# The factors whose levels together are the groups of a bar.
+bar_groups <- function(term) {
+  group <- strip_parens(strip_parens(term)[[3]])
+  if (has_call(group, ":")) as.list(group)[-1] else list(group)
+}
+
 # (1 | g) as s(g, bs = "re"); of effects that are not correlated, one each.
-smooths_of_bar <- function(term, formula) {
+# groups: of bar_groups().
+smooths_of_bar <- function(term, groups, formula) {
   bar <- strip_parens(term)
-  group <- strip_parens(bar[[3]])
   check_effect_offset(bar, formula)
-  check_group_term(group, formula)
-  groups <- if (has_call(group, ":")) as.list(group)[-1] else list(group)
+  check_group_term(strip_parens(bar[[3]]), formula)
   effects <- stats::terms(stats::as.formula(call("~", bar[[2]])))
   slopes <- lapply(attr(effects, "term.labels"), str2lang)
   has_intercept <- attr(effects, "intercept") > 0

@@ -47,7 +47,9 @@ smooth_column_names <- function(names, terms) {
     smooth <- settled_smooth(predvars[[k]])
     if (!is.null(smooth)) {
       written <- deparse1(attr(terms, "variables")[[k + 1]])
-      at <- match(paste0(written, smooth$suffixes), names)
+      # a single column is called by the term alone
+      suffixes <- if (length(smooth$suffixes) > 1) smooth$suffixes else ""
+      at <- match(paste0(written, suffixes), names)
       names[at[!is.na(at)]] <- smooth$columns$name[!is.na(at)]
     }
   }

@@ -52,15 +52,24 @@ split_smooth <- function(object, label) {
   split <- tryCatch(
     mgcv::smooth2random(object, "", type = 2),
     error = function(e) {
+      # as mgcv has it, t2() needs two columns for each penalty
+      is_small <- inherits(object, "t2.smooth")
       abort_tall(
         "unsupported",
-        c(
-          "{.code {label}} has penalties that overlap, and is no sum of random
-           effects.",
-          i = "{.code t2()} is for surfaces, {.code bs = \"tp\"} or
-               {.code \"cr\"} for curves."
-        ),
-        argument = "formula",
+        if (is_small) {
+          c(
+            "{.code {label}} has a penalty of a single column.",
+            i = "Give it a larger {.arg k}: at least 4."
+          )
+        } else {
+          c(
+            "{.code {label}} has penalties that overlap, and is no sum of random
+             effects.",
+            i = "{.code t2()} is for surfaces, {.code bs = \"tp\"} or
+                 {.code \"cr\"} for curves."
+          )
+        },
+        argument = if (is_small) "k" else "formula",
         value = label,
         parent = e
       )

@@ -11,15 +11,17 @@
 # have is 1.
 
 # s() and t2() for the environment of a formula. knots: of check_knots().
-# made = FALSE: what was written is wanted, see check_smooth_call(). smooth:
-# what was settled.
-smooth_functions <- function(knots = NULL) {
+# groups: text of the variables whose values are levels in bs = "re", numbers,
+# too, since bars have them. made = FALSE: what was written is wanted, see
+# check_smooth_call(). smooth: what was settled.
+smooth_functions <- function(knots = NULL, groups = character()) {
   s <- function(..., k = -1, bs = "tp", m = NA, by = NULL, fx = FALSE,
                 xt = NULL, pc = NULL, smooth = NULL, made = TRUE) {
     written <- list(head = "s", term = dots_text(substitute(list(...))),
                     by = expression_text(substitute(by)))
     own <- if (is.null(smooth)) {
-      list(k = k, bs = bs, m = m, fx = fx, xt = xt, pc = pc)
+      list(k = k, bs = bs, m = m, fx = fx, xt = xt, pc = pc,
+           groups = if ("re" %in% bs) intersect(written$term, groups))
     }
     if (!made) {
       return(c(written, own))

@@ -106,6 +106,24 @@ check_augmented_rows <- function(data, n) {
   }
 }
 
+# A model frame with the variables of smooth terms, where they can be found, in
+# place of the columns of their bases.
+without_smooths <- function(fit, frame) {
+  smooths <- if (is.null(fit$bars)) terms_smooths(fit$terms)
+  if (length(smooths) == 0) {
+    return(frame)
+  }
+  texts <- unlist(lapply(smooths, function(x) c(x$term, x$by)))
+  names <- intersect(all.vars(str2expression(texts)), fit$columns)
+  names <- setdiff(names, names(frame))
+  frame[written_smooths(fit)] <- NULL
+  own <- tryCatch(original_data(fit, names), tall_error = function(e) NULL)
+  if (NROW(own) == nrow(frame)) {
+    frame[names] <- own
+  }
+  frame
+}
+
 # The data that get new columns.
 augmented_rows <- function(fit, data) {
   if (!is.null(data)) {
@@ -118,7 +136,7 @@ augmented_rows <- function(fit, data) {
   }
   check_has_formula(fit, "augment")
   check_has_data(fit, "newdata")
-  frame <- fit$rows$frame
+  frame <- without_smooths(fit, fit$rows$frame)
   attr(frame, "terms") <- NULL
   # rows that na.exclude left out are predicted, too, as NA
   if (inherits(fit$na_action, "exclude")) {

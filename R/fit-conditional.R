@@ -73,7 +73,7 @@ conditional_effects.tall_regression <- function(
   n_draw <- n_draw %||% min(1000, posterior::ndraws(x$draws))
   sketch <- fit_sketch(x)
   effects <- effects %||% default_effects(x)
-  held <- held_values(sketch, covariates_of(x), conditions)
+  held <- held_values(sketch, held_names(x), conditions)
   scale <- if (method == "posterior_epred") "response" else "link"
   tables <- lapply(stats::setNames(nm = effects), function(effect) {
     axes <- effect_axes(effect, sketch, covariates_of(x), resolution)

@@ -127,27 +127,37 @@ columns_of_terms <- function(fit) {
   c(own, of)
 }
 
-# The terms of ordinary columns: of the formula without its smooth terms.
+# The terms of ordinary columns, by their names: which term a column is of does
+# not depend on the data.
 ordinary_terms <- function(fit, columns) {
   if (length(columns) == 0) {
     return(character())
   }
   terms <- stats::delete.response(fit$terms)
-  frame <- first_frame(fit, terms)
+  frame <- frame_of_classes(terms, fit$xlevels)
   x <- stats::model.matrix(terms, frame, contrasts.arg = fit$contrasts)
-  labels <- attr(terms, "term.labels")
-  names <- smooth_column_names(colnames(x), terms)
-  labels[attr(x, "assign")[match(columns, names)]]
+  every <- fit$every_variable[seq_len(fit$n_coef)]
+  if (ncol(x) != length(every)) {
+    abort_corrupt("The fit", "terms")
+  }
+  attr(terms, "term.labels")[attr(x, "assign")[match(columns, every)]]
 }
 
-# A frame of one row, for the names of its columns.
-first_frame <- function(fit, terms) {
-  sketch <- fit_sketch(fit)
-  row <- as.data.frame(
-    lapply(sketch$centre, function(x) x),
-    optional = TRUE,
-    stringsAsFactors = FALSE
-  )
-  names(row) <- names(sketch$centre)
-  prediction_frame(fit, terms, row)
+# A model frame of one row, with variables of the kinds that terms say.
+frame_of_classes <- function(terms, xlevels) {
+  classes <- attr(terms, "dataClasses")
+  variables <- vapply(as.list(attr(terms, "variables"))[-1], deparse1, "")
+  frame <- lapply(stats::setNames(nm = variables), function(name) {
+    class <- classes[[name]]
+    if (!is.null(xlevels[[name]])) {
+      levels <- xlevels[[name]]
+      return(factor(levels[[1]], levels, ordered = class == "ordered"))
+    }
+    if (class == "logical") {
+      return(FALSE)
+    }
+    size <- sub("^nmatrix[.]", "", class)
+    if (size == class) 0 else matrix(0, 1, as.integer(size))
+  })
+  structure(frame, row.names = 1L, class = "data.frame", terms = terms)
 }

@@ -183,6 +183,15 @@ prior_hessian <- function(prior, functional, own) {
   out
 }
 
+# As it was written: `terms` have s() in place of bars.
+#' @importFrom stats formula
+#' @export
+formula.tall_gam <- function(x, ...) {
+  check_no_dots(..., .ignore = any_environment)
+  check_has_formula(x, "formula")
+  if (has_smooths(x)) x$formula else NextMethod()
+}
+
 # ---- print and summary -------------------------------------------------------
 
 #' @rdname summary.tall_fit

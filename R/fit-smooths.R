@@ -150,7 +150,9 @@ smooth_grid_of <- function(record, resolution) {
     if (k <= 2) seq(ends[[1]], ends[[2]], length.out = n) else mean(ends)
   })
   names(axes) <- numeric
-  levels <- lapply(record$levels, function(x) factor(x, x))
+  levels <- lapply(record$levels, function(x) {
+    factor(if (isTRUE(record$has_base)) x[-1] else x, x)
+  })
   grid <- expand.grid(c(axes, levels), KEEP.OUT.ATTRS = FALSE)
   others <- setdiff(c(record$term, record$by), names(grid))
   grid[others] <- 1

@@ -36,9 +36,12 @@
 #' rows is 0. Columns are scaled such that \eqn{\sigma_k}{sigma_k} is the
 #' standard deviation of the penalised part of the curve, the root of its mean
 #' variance over the rows, before the data are seen; of `bs = "re"` it is that
-#' of the effects. A term with several penalties, as `t2()`, has a
-#' \eqn{\sigma}{sigma} for each, and so has each level of a factor `by`. Draws
-#' of the \eqn{\sigma_k}{sigma_k} are called `smooth_sd[s(x)1]`, as in
+#' of the effects. The prior of the intercept is that of the predictor where
+#' covariates are at their means, and effects of levels 0, as in rstanarm.
+#' A number is a level in `(1 | g)`, as in lme4, and in `s(g, bs = "re")` the
+#' covariate of a slope, as in mgcv. A term with several penalties, as `t2()`,
+#' has a \eqn{\sigma}{sigma} for each, and so has each level of a factor `by`.
+#' Draws of the \eqn{\sigma_k}{sigma_k} are called `smooth_sd[s(x)1]`, as in
 #' rstanarm; those of coefficients `s(x).1`, `s(x).2`, ...
 #'
 #' With \eqn{\beta} all coefficients, \eqn{P_\sigma}{P_sigma} the precision of
@@ -133,13 +136,14 @@ tall_gam <- function(
   fit_regression(front, run)
 }
 
-# With the formula that smooth_formula() makes of the user's, which the call
-# keeps.
+# With the formula that smooth_formula() makes of the user's, which the fit
+# shows.
 ask_smooths <- function(asked, knots) {
   if (!inherits(asked$formula, "formula")) {
     return(asked) # refused where frames are made
   }
   formula <- smooth_formula(asked$formula, knots)
+  asked$shown <- asked$formula
   asked$formula <- formula
   asked$matched$formula <- formula
   asked
@@ -168,17 +172,29 @@ sketch_of <- function(front, terms) {
     return(NULL)
   }
   home <- environment(asked$formula)
-  names <- all.vars(terms)
+  names <- union(all.vars(terms), all.vars(asked$matched$offset))
   columns <- if (is.null(data)) mget(names, home, inherits = TRUE) else data
   rows <- tryCatch(
     eval(asked$matched$subset, data, home),
     error = function(e) NULL
   )
-  sketch <- new_sketch(as.list(columns)[intersect(names, names(columns))], rows)
+  sketch <- new_sketch(
+    as.list(columns)[intersect(names, names(columns))],
+    rows,
+    names_as_levels(terms)
+  )
   if (!front$keep_data) {
     sketch["some"] <- list(NULL)
   }
   sketch
+}
+
+# Bars as they were written; `terms` have what smooth_formula() made of them.
+#' @export
+front_reader.tall_front_gam <- function(front, rows, read) {
+  reader <- NextMethod()
+  reader$formula <- front$asked$shown
+  reader
 }
 
 #' @export

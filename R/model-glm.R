@@ -150,7 +150,8 @@ build_model.tall_blueprint_glm <- function(blueprint, rows) {
   n_aux <- sum(is_sampled)
   resolved <- read$prior
   functional <- if (blueprint$centers) {
-    center_functional(x, n_aux, rows$facts$mean)
+    is_covariate <- (blueprint$blocks$of %||% integer(ncol(x))) == 0
+    center_functional(x, n_aux, rows$facts$mean, is_covariate)
   }
   model <- new_model(
     "glm",
@@ -372,13 +373,15 @@ response_units <- function(y, weights, offset) {
 }
 
 # The predictor at the mean of the covariates: 1 for the intercept, column means
-# elsewhere; `at` counts from 0. NULL without an intercept.
-center_functional <- function(x, n_aux, mean = NULL) {
+# elsewhere; `at` counts from 0. NULL without an intercept. is_covariate: those
+# of blocks, such as effects of groups, have mean 0 in the prior, and are at it.
+center_functional <- function(x, n_aux, mean = NULL, is_covariate = TRUE) {
   at <- which(colnames(x) == "(Intercept)")
   if (length(at) != 1) {
     return(NULL)
   }
   weights <- mean %||% if (knows_moments(x)) x$mean else design_means(x)
+  weights <- weights * is_covariate
   weights[[at]] <- 1
   list(at = at - 1, weights = unname(c(weights, numeric(n_aux))))
 }

@@ -94,10 +94,16 @@ foreign_arguments <- c(
   nthreads = "`cores` sets the number of threads.",
   distribution = "The argument is `family`.",
   random = paste(
-    "Group-level terms stand in the formula of `tall_glmer()`:",
-    "`y ~ x + (1 | g)`."
+    "Group-level terms stand in the formula of `tall_glmer()` or",
+    "`tall_gam()`: `y ~ x + (1 | g)`."
   ),
   future = "Chains run on the plan of the package future where they can.",
+  # mgcv
+  select = "The scale of each smooth term is drawn, and may be near 0.",
+  sp = "Smoothing parameters are drawn: `prior_smooth` is their prior.",
+  min.sp = "Smoothing parameters are drawn: `prior_smooth` is their prior.",
+  gamma = "Smoothing parameters are drawn: `prior_smooth` is their prior.",
+  discrete = "Rows are taken as they are: no value is rounded.",
   # glm
   contrasts = "Set them in the data: `contrasts(data$g) <- contr.sum`.",
   model = "`keep_data` says whether the model frame is kept.",

@@ -358,6 +358,7 @@ test_that("terms that are not fitted are told what to write", {
   told(y ~ s(x, sp = 1), "`prior_smooth`")
   told(y ~ s(x, id = 1), "scales of its own")
   told(y ~ s(x):z, "`s(x, by = z)`")
+  told(y ~ log(1 + s(x)), "inside of another function", "tall_error_input")
   told(y ~ s(x) * z, "`s(x, by = z)`")
   told(y ~ . + s(x), "write the columns out")
   told(y ~ (1 + z | g), "(1 + z || g)")

@@ -343,4 +343,143 @@ test_that("what cannot be had is refused", {
   )
   plain <- tall_gam(y ~ x, d, iter = 100, seed = 1, refresh = 0)
   expect_snapshot(smooth_table(plain), error = TRUE)
+  expect_snapshot(tall_gam(y ~ s(x), d, select = TRUE), error = TRUE)
+})
+
+test_that("a formula is shown as it was written", {
+  d <- gam_rows(100)
+  formula <- y ~ s(x, k = 4) + (1 | g)
+  fit <- tall_gam(formula, d, iter = 100, seed = 1, refresh = 0)
+  expect_identical(formula(fit), formula)
+  shown <- utils::capture.output(print(fit))
+  expect_identical(shown[[1]], "Formula: y ~ s(x, k = 4) + (1 | g)")
+  again <- update(fit, . ~ . - s(x, k = 4) + z)
+  expect_equal(formula(again), y ~ (1 | g) + z)
+  expect_identical(smooth_table(again)$smooth, "s(g)")
+})
+
+test_that("a term may have one column", {
+  d <- gam_rows(100)
+  fit <- tall_gam(y ~ s(z, bs = "re"), d, iter = 400, seed = 1, refresh = 0)
+  slope <- stats::coef(stats::lm(y ~ z, d))[["z"]]
+  expect_identical(names(coef(fit)), c("(Intercept)", "s(z).1"))
+  se <- sqrt(vcov(fit)[2, 2])
+  expect_lt(abs(coef(fit)[[2]] - slope), 0.5 * se)
+})
+
+test_that("numbers are levels where a formula says so", {
+  d <- gam_rows(200)
+  d$n <- c(2, 5, 9)[1 + seq_len(200) %% 3]
+  d$y <- d$y + d$n / 5
+  d$h <- factor(d$n)
+  run <- function(formula) {
+    tall_gam(formula, d, iter = 200, seed = 1, refresh = 0)
+  }
+  # as lme4 has bars
+  fit <- run(y ~ s(x, k = 4) + (1 | n))
+  expect_equal(
+    unname(coef(fit)),
+    unname(coef(run(y ~ s(x, k = 4) + (1 | h))))
+  )
+  expect_identical(names(coef(fit))[[7]], "s(n).9")
+  expect_equal(predict(fit, d[1:3, ]), head(fitted(fit), 3))
+  expect_error(predict(fit, transform(d[1, ], n = 3)), "new level")
+  expect_identical(levels(conditional_effects(fit, "n")$n$n), c("2", "5", "9"))
+  slopes <- run(y ~ (1 + z || n))
+  expect_identical(smooth_table(slopes)$smooth, c("s(n)", "s(n,z)"))
+  # of factor(), whose values between levels are none
+  fit <- run(y ~ poly(z, 2) + factor(n) + s(x, k = 4))
+  parts <- predict(fit, d[1:9, ], type = "terms")
+  expect_identical(colnames(parts), c("poly(z, 2)", "factor(n)", "s(x)"))
+  expect_equal(
+    rowSums(parts) + attr(parts, "constant"),
+    unname(predict(fit, d[1:9, ])),
+    ignore_attr = TRUE
+  )
+  effects <- conditional_effects(fit)
+  expect_identical(as.character(effects$n$n), c("2", "5", "9"))
+  plain <- tall_glm(y ~ x + factor(n), d, seed = 1, refresh = 0)
+  expect_identical(nrow(conditional_effects(plain)$n), 3L)
+})
+
+test_that("an ordered factor has differences from its first level", {
+  d <- gam_rows()
+  d$f <- factor(d$f, c("b", "a"), ordered = TRUE)
+  fit <- tall_gam(
+    y ~ f + s(x, k = 5) + s(x, by = f, k = 5),
+    d,
+    seed = 1,
+    refresh = 0
+  )
+  expect_identical(smooth_table(fit)$smooth, c("s(x)", "s(x):fa"))
+  expect_equal(predict(fit, d[1:5, ]), head(fitted(fit), 5))
+  off <- posterior_smooths(fit, "s(x):f", data.frame(x = 0.3, f = c("b", "a")))
+  expect_true(all(off[, 1] == 0) && all(off[, 2] != 0))
+  band <- conditional_smooths(fit, "s(x):f")[[1]]
+  expect_identical(as.character(unique(band$f)), "a")
+  other <- mgcv::gam(
+    y ~ f + s(x, k = 5) + s(x, by = f, k = 5),
+    data = d,
+    method = "REML"
+  )
+  off <- predict(fit) - predict(other)
+  expect_lt(sqrt(mean((off / predict(other, se.fit = TRUE)$se.fit)^2)), 0.3)
+})
+
+test_that("augment() has the data, and effects an offset that was given", {
+  d <- gam_rows(100)
+  d$e <- rep(c(1, 2), 50)
+  d$n <- rep(c(0, 1, 3, 1, 6), 20)
+  d$x[[3]] <- NA
+  fit <- tall_gam(
+    n ~ s(x, k = 4),
+    d,
+    poisson(),
+    offset = log(e),
+    iter = 100,
+    seed = 1,
+    refresh = 0
+  )
+  found <- generics::augment(fit)
+  expect_true(all(c("n", "x", ".fitted", ".resid") %in% names(found)))
+  expect_identical(found$x, d$x[-3])
+  one <- conditional_effects(fit, "x", list(e = 1))$x
+  two <- conditional_effects(fit, "x", list(e = 2))$x
+  expect_equal(two$estimate__, 2 * one$estimate__)
+  expect_equal(
+    conditional_effects(fit, "x")$x$estimate__,
+    mean(d$e) * one$estimate__
+  )
+})
+
+test_that("the intercept's prior is of effects of 0, as in rstanarm", {
+  d <- data.frame(g = rep(c("a", "b", "c"), c(12, 6, 2)))
+  withr::local_seed(3)
+  d$y <- 5 + c(a = 1, b = 0, c = -1)[d$g] + stats::rnorm(20)
+  fit <- tall_gam(
+    y ~ (1 | g),
+    d,
+    prior_intercept = prior_normal(0, 1),
+    prior_smooth = prior_exponential(1),
+    sigma = 1,
+    seed = 1,
+    refresh = 0
+  )
+  x <- model.matrix(fit)
+  grid <- smooth_grid(
+    x,
+    d$y,
+    of = c(0, 1, 1, 1),
+    prior_sd = c(1, NA, NA, NA),
+    law = function(s) -s,
+    n = 200,
+    low = -9,
+    high = 4
+  )
+  for (j in 1:4) {
+    b <- draws_of_one(fit, colnames(x)[[j]])
+    expect_moment(b, grid_mean(grid, grid$beta[, j]), colnames(x)[[j]])
+  }
+  s <- log(draws_of_one(fit, "smooth_sd[s(g)1]"))
+  expect_moment(s, grid_mean(grid, grid$phi[, 1]), "log sd")
 })
