@@ -74,7 +74,7 @@
 #' likelihood estimation of semiparametric generalized linear models. *Journal
 #' of the Royal Statistical Society B* 73, 3-36.
 #' @seealso [smooth_table()], [posterior_smooths()], [conditional_effects()],
-#'   [plot.tall_gam()], [predict.tall_gam()]
+#'   [plot.tall_gam()], [predict.tall_gam()]; `vignette("smooth-terms")`
 #' @examplesIf requireNamespace("mgcv", quietly = TRUE)
 #' fit <- tall_gam(
 #'   mpg ~ s(wt, k = 6) + factor(cyl),

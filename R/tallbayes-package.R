@@ -9,11 +9,11 @@
 #'
 #' @section Fit a model from a formula: [tall_glm()] (linear, logistic, Poisson
 #' and other regressions: [response-families]), [tall_multinom()] and
-#' [tall_polr()] (classes), [tall_glmer()] (groups), [tall_nn()] (networks),
-#' [tall_factorize()] (ratings), [tall_topics()] (documents), [tall_ica()]
-#' (independent components). Their [priors] are rstanarm's unless you choose
-#' others (`vignette("priors")`). Rows come from data frames, matrices, files,
-#' streams or databases: [tall_source].
+#' [tall_polr()] (classes), [tall_glmer()] (groups), [tall_gam()] (smooth
+#' terms), [tall_nn()] (networks), [tall_factorize()] (ratings), [tall_topics()]
+#' (documents), [tall_ica()] (independent components). Their [priors] are
+#' rstanarm's unless you choose others (`vignette("priors")`). Rows come from
+#' data frames, matrices, files, streams or databases: [tall_source].
 #'
 #' @section Use a fit: [print() and summary()][summary.tall_fit] with the
 #' estimated bias, [plot()][plot.tall_fit], [tidy()][tidy-tall_fit],

@@ -122,6 +122,7 @@ if (sys.nframe() == 0) {
       "preferential-subsampling",
       "barker-dynamics",
       "multilevel",
+      "smooth-terms",
       "neural-networks",
       "your-own-model",
       "from-rstanarm-and-brms",
