@@ -159,6 +159,7 @@ prior_summary.tall_glmer <- function(object, ...) {
   keep <- !out$table$variable %in% lambda
   out$table <- out$table[keep, ]
   out$of_thresholds <- out$of_thresholds[keep]
+  out$of_smooths <- out$of_smooths[keep]
   out$auxiliary <- setdiff(out$auxiliary, lambda)
   prior <- object$blueprint$priors$prior_covariance
   y <- if (has_data(object)) own_response(object)$y

@@ -41,7 +41,8 @@ try_exact <- function(
 
 # What a pilot's report says of exact steps: list(why_not), or list(share,
 # steps, seconds, pace_seconds, rows, acceptance). tail(): tail_shape(). n_data:
-# of all rows. share: of the acceptance that is asked of them, as much is enough.
+# of all rows. share: of the acceptance that is asked of them, as much as is
+# enough.
 judge_exact <- function(
   model,
   report,

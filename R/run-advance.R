@@ -57,8 +57,8 @@ with_room <- function(bytes, expr) {
 # stop is due. list(interrupted, errors, rejected, reason, pace): was it, by the
 # user or by the file job$halt; the errors of a user's functions that stopped
 # chains, named by them; the first that had proposals rejected; why chains wait
-# for rows drawn ahead, see row_supply(); seconds of a processor that a step of a
-# chain takes.
+# for rows drawn ahead, see row_supply(); seconds of a processor that a step of
+# a chain takes.
 advance_run <- function(run, job, stops, keeper, model) {
   n_step <- 1 # nobody knows yet how long one takes
   outcome <- 0L
