@@ -49,7 +49,7 @@
 #'
 #' Where that does not serve (a `kernel`, `lambda`, `sparse` or `storage`, a
 #' prior with bounds, one with hyperparameters of a Gaussian response, gradients
-#' that are kept, more than 1,000 columns, a posterior that exact steps do not
+#' that are kept, more than 1,001 columns, a posterior that exact steps do not
 #' suit) all rows are brought to memory, and a message says why where it was not
 #' asked for. Of data beyond memory the design goes to the file `store`, which
 #' models map; response, weights and offset stay in memory, 8 bytes a row each.

@@ -98,7 +98,7 @@
 #'   variables as well;
 #' * `log_posterior`, `gradient_norm` (numbers): there;
 #' * `hessian` (matrix): the Hessian of the log posterior, negative definite;
-#'   of a sparse design with more than 1,000 columns it is not made, and instead
+#'   of a sparse design with more than 1,001 columns it is not made, and instead
 #'   there is
 #' * `scale` (named numeric vector): of each parameter the standard deviation
 #'   given all others;

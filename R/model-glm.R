@@ -65,7 +65,7 @@
 #' time in proportion to the former for gradients, modes, weights and log
 #' likelihoods. Its rows cannot be rewritten in whitened coordinates, where they
 #' would not be sparse: the recipe goes there and back in every step, at
-#' \eqn{O(d^2)}. With more than 1,000 columns no \eqn{d \times d}{d x d} matrix
+#' \eqn{O(d^2)}. With more than 1,001 columns no \eqn{d \times d}{d x d} matrix
 #' is made: modes are sought by L-BFGS, the recipe adjusts the scales alone,
 #' rows have no leverages, and a Gaussian response is sampled as others are;
 #' [gradient_cv()] with `order = 2` and [kernel_smh()] refuse more than 4,000.

@@ -81,7 +81,7 @@
 #' 1e-5 of the response's variance. `fit$plan` and `print()` say what was
 #' chosen, and why, for every model.
 #'
-#' Other generalised linear models, with up to 1,000 parameters: the mode
+#' Other generalised linear models, with up to 1,001 parameters: the mode
 #' \eqn{\hat\theta} by Newton's method; then [kernel_smh()], whose draws are
 #' **exact** and whose steps look at a few rows however many there are. A pilot
 #' of 400 steps, the same whatever `seed` is, tells the share that is accepted
@@ -128,7 +128,7 @@
 #' data or \eqn{N \le 2000}, the full gradient is used with a Metropolis
 #' correction ([kernel_mala()], adapted), which is exact. After warmup one
 #' iteration is 5 / h steps of the dynamics, so that draws are nearly
-#' independent. With more than 1,000 parameters only the scales are adjusted.
+#' independent. With more than 1,001 parameters only the scales are adjusted.
 #'
 #' Of models whose rows cannot be weighed, such as [model_custom()], a posterior
 #' that is far from normal at the mode (see below) is sampled exactly by

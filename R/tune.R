@@ -38,7 +38,7 @@
 #' @param covariance (`"mode"`, numeric matrix of n_dim x n_dim, or `NULL`) The
 #'   coordinates the discrepancy compares draws in, see [ksd()]. `"mode"`: the
 #'   inverse of the Hessian at the mode, so that distances are in posterior
-#'   standard deviations (models of more than 1,000 parameters are left as they
+#'   standard deviations (models of more than 1,001 parameters are left as they
 #'   are). `NULL`: the parameters, as in the paper.
 #' @param chains (whole number) Chains of each arm, scored together.
 #'

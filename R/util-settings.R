@@ -38,7 +38,8 @@ usual_settings <- list(
                             # kernel has one (spec section 10); 0: none
   chunk_rows = 65536,       # rows that are looked at together; so many at least
                             # may be drawn ahead
-  most_whitened = 1000,     # parameters: with more, scales only are adjusted
+  most_whitened = 1001,     # parameters, 1,000 columns and an intercept: with
+                            # more, scales only are adjusted
   look = list(
     rows = 65536,           # of the pilot; of fewer all are kept
     of_stratum = 100,       # of every level and outcome

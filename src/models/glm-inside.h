@@ -22,9 +22,10 @@ enum { OBS_y = 0, OBS_scalar = 1, OBS_fixed = 2 };
 #define AUX   TB_RESPONSE_MOST_AUX
 #define PAIR  TB_RESPONSE_MOST_PAIR
 
-/* Columns of which sums of products are made where rows are sparse: with more,
- * n_dim x n_dim numbers would be more than the rows. */
-enum { GLM_MOST_PRODUCTS = 1000 };
+/* Columns of which sums of products are made where rows are sparse, 1,000 and
+ * an intercept: with more, n_dim x n_dim numbers would be more than the rows.
+ * As `most_whitened` in R/util-settings.R. */
+enum { GLM_MOST_PRODUCTS = 1001 };
 
 struct glm {
   struct tb_response response;

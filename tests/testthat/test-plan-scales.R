@@ -180,6 +180,38 @@ test_that("hyperparameters do not count where columns are limited", {
   expect_true(whitening(3))
 })
 
+test_that("1,000 columns and an intercept take steps from a few rows", {
+  skip_on_cran()
+  # whatever becomes of these, so that it is short
+  local_settings(
+    recipe = list(
+      scales_pilot = c(10, 10),
+      exact_pilot = 4,
+      scales_acceptance = 0
+    )
+  )
+  withr::local_seed(3)
+  x <- matrix(stats::rnorm(1200 * 1000), 1200)
+  colnames(x) <- paste0("x", 1:1000)
+  x <- cbind("(Intercept)" = 1, x)
+  run <- function(x) {
+    prior <- prior_hs(global_scale = 0.01)
+    model <- model_glm(x, rep_len(0:1, 1200), prior = prior)
+    way <- try_scales(model, find_mode(model), few_control, new_ledger())
+    if (is.null(way$plan)) way$why_not else way$plan$kernel$name
+  }
+  few_control <- list(
+    iter = 4,
+    warmup = 2,
+    chains = 1,
+    cores = 1,
+    seed = 1,
+    refresh = 0
+  )
+  expect_identical(run(x), "smh")
+  expect_match(run(cbind(x, x1001 = x[, 2]^2)), "are for fewer columns")
+})
+
 test_that("a parameter that is sampled leaves it to steps on sums", {
   withr::local_seed(4)
   d <- data.frame(a = stats::rnorm(300), b = stats::rnorm(300))

@@ -339,9 +339,9 @@ test_that("with many columns sigma is sampled as it is of others", {
   )
 })
 
-test_that("order 2 and kernel_smh() go to a thousand columns, and say why", {
+test_that("order 2 and kernel_smh() go to 1,000 columns and an intercept", {
   skip_on_cran()
-  design <- wide_design(3000, 1000)
+  design <- wide_design(3000, 1001)
   model <- model_glm(design$x, design$y, prior = prior_normal(0, 1))
   mode <- find_mode(model)
   expect_identical(mode$method, "newton")
