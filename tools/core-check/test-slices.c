@@ -123,7 +123,7 @@ static void slices_are_reversible(struct check* p_check) {
 enum { N_COEF = 6, N_HYPER = 6 };
 static const double v_kind[] = {2, 3}, v_size[] = {2, 3};
 static const double v_place[] = {4, 1, 0, 2, 5};
-static const double v_argument[] = {3, 0.8, 0, 0, 0, 1, 2, 0.4, 4, 1.5};
+static const double v_argument[] = {3, 0.8, 1, 0, 0, 1, 2, 0.4, 4, 1.5};
 static const double v_location[] = {0.1, 0, 0.3, 0, -1};
 static const double v_scale[] = {1, 2, 1.6, 0.5, 1};
 static const double v_shape_none[5];
