@@ -275,7 +275,8 @@ stratum_expressions <- function(head, request) {
       list(expression)
     }
   })
-  strata <- Filter(is_stratum, unique(unlist(inside, recursive = FALSE)))
+  inside <- as.list(unique(unlist(inside, recursive = FALSE)))
+  strata <- Filter(is_stratum, inside)
   names(strata) <- rep("", length(strata))
   if (is_stratum(request$response, also = FALSE)) {
     strata$outcome <- request$response
