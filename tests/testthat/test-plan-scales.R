@@ -29,41 +29,45 @@ priors_with_scales <- list(
   r2d2 = prior_r2d2(0.3, 3, autoscale = FALSE)
 )
 
+# Of coordinates: natural scales may have no mean.
+moments_of <- function(model, kernel, seed, n_draw) {
+  fit <- sg_sample(
+    model,
+    kernel,
+    iter = 300 + n_draw,
+    warmup = 300,
+    seed = seed,
+    refresh = 0
+  )
+  at <- fit$unconstrained
+  list(
+    fit = fit,
+    mean = apply(at, 3, mean),
+    sd = apply(at, 3, stats::sd),
+    error = apply(at, 3, posterior::mcse_mean),
+    ess = apply(at, 3, posterior::ess_mean)
+  )
+}
+
+expect_same_moments <- function(ours, other) {
+  z <- (ours$mean - other$mean) / sqrt(ours$error^2 + other$error^2)
+  expect_lt(max(abs(z)), 4.5)
+  error <- sqrt(1 / ours$ess + 1 / other$ess)
+  expect_lt(max(abs(log(ours$sd / other$sd)) / error), 6)
+}
+
 test_that("draws are those of steps on all rows, for each prior and family", {
   skip_on_cran()
   for (family in c("bernoulli", "poisson")) {
     for (kind in names(priors_with_scales)) {
       model <- scales_model(priors_with_scales[[kind]], family = family)
-      run <- function(kernel, seed, n_draw) {
-        fit <- sg_sample(
-          model,
-          kernel,
-          iter = 300 + n_draw,
-          warmup = 300,
-          seed = seed,
-          refresh = 0
-        )
-        # coordinates: natural scales may have no mean
-        at <- fit$unconstrained
-        n <- dim(at)[[3]]
-        list(
-          fit = fit,
-          mean = apply(at, 3, mean),
-          sd = apply(at, 3, stats::sd),
-          error = apply(at, 3, posterior::mcse_mean),
-          ess = apply(at, 3, posterior::ess_mean)
-        )
-      }
-      ours <- run(NULL, 1, 2000)
+      ours <- moments_of(model, NULL, 1, 2000)
       expect_identical(ours$fit$kernel$name, "smh")
       expect_match(ours$fit$plan, "whatever the hyperparameters")
       expect_gt(min(ours$ess), 1000)
       # each of its steps looks at all rows
-      other <- run(kernel_hmc(), 2, 1000)
-      z <- (ours$mean - other$mean) / sqrt(ours$error^2 + other$error^2)
-      expect_lt(max(abs(z)), 4.5)
-      error <- sqrt(1 / ours$ess + 1 / other$ess)
-      expect_lt(max(abs(log(ours$sd / other$sd)) / error), 6)
+      other <- moments_of(model, kernel_hmc(), 2, 1000)
+      expect_same_moments(ours, other)
     }
   }
 })
@@ -266,25 +270,7 @@ test_that("blocks with a scale each have the posterior of steps on all rows", {
   skip_on_cran()
   model <- blocks_model()
   expect_identical(n_hyper(model), 3L)
-  run <- function(kernel, seed, iter) {
-    fit <- sg_sample(
-      model,
-      kernel,
-      iter = 300 + iter,
-      warmup = 300,
-      seed = seed,
-      refresh = 0
-    )
-    at <- fit$unconstrained
-    list(
-      fit = fit,
-      mean = apply(at, 3, mean),
-      error = apply(at, 3, posterior::mcse_mean),
-      sd = apply(at, 3, stats::sd),
-      ess = apply(at, 3, posterior::ess_bulk)
-    )
-  }
-  other <- run(kernel_hmc(), 2, 1500)
+  other <- moments_of(model, kernel_hmc(), 2, 1500)
   kernels <- list(
     recipe = NULL,
     marginal = kernel_smh(proposal = proposal_marginal(rounds = 3)),
@@ -294,11 +280,8 @@ test_that("blocks with a scale each have the posterior of steps on all rows", {
     )
   )
   for (kernel in kernels) {
-    ours <- run(kernel, 1, 1500)
-    z <- (ours$mean - other$mean) / sqrt(ours$error^2 + other$error^2)
-    expect_lt(max(abs(z)), 4.5)
-    error <- sqrt(1 / ours$ess + 1 / other$ess)
-    expect_lt(max(abs(log(ours$sd / other$sd)) / error), 6)
+    ours <- moments_of(model, kernel, 1, 1500)
+    expect_same_moments(ours, other)
     if (is.null(kernel)) {
       expect_gt(min(ours$ess), 1500)
       expect_match(ours$fit$plan, "with the coefficients integrated out")
