@@ -117,3 +117,19 @@ handed_on <- function(name, caller) {
     env = rlang::quo_get_env(given)
   )
 }
+
+check_two_sided <- function(formula) {
+  if (!inherits(formula, "formula")) {
+    abort_expected(formula, "a formula", arg = "formula")
+  }
+  if (length(formula) != 3) {
+    abort_no_response()
+  }
+}
+
+abort_no_response <- function() {
+  abort_input(
+    "{.arg formula} must have a response on its left-hand side.",
+    argument = "formula"
+  )
+}

@@ -5,15 +5,7 @@
 # population's part, of the effects (one-sided) and of all variables together;
 # the expression of the grouping factor, and how it is called.
 split_bars <- function(formula) {
-  if (!inherits(formula, "formula")) {
-    abort_expected(formula, "a formula", arg = "formula")
-  }
-  if (length(formula) != 3) {
-    abort_input(
-      "{.arg formula} must have a response on its left-hand side.",
-      argument = "formula"
-    )
-  }
+  check_two_sided(formula)
   if ("." %in% all.vars(formula[[3]])) {
     abort_tall(
       "unsupported",

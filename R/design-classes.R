@@ -6,10 +6,7 @@ class_parts <- function(frame, is_ordered) {
   response <- stats::model.response(frame, "any")
   name <- response_name(frame)
   if (is.null(response)) {
-    abort_input(
-      "{.arg formula} must have a response on its left-hand side.",
-      argument = "formula"
-    )
+    abort_no_response()
   }
   offset <- stats::model.offset(frame)
   if (!is_ordered && !is.null(offset)) {

@@ -7,10 +7,7 @@ nn_parts <- function(frame) {
   response <- stats::model.response(frame, "any")
   name <- response_name(frame)
   if (is.null(response)) {
-    abort_input(
-      "{.arg formula} must have a response on its left-hand side.",
-      argument = "formula"
-    )
+    abort_no_response()
   }
   if (is.character(response)) {
     response <- factor(response)

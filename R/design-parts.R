@@ -39,10 +39,7 @@ frame_sides <- function(frame, family, as_double = TRUE) {
   check_covariates(frame)
   response <- left_side(frame)
   if (is.null(response)) {
-    abort_input(
-      "{.arg formula} must have a response on its left-hand side.",
-      argument = "formula"
-    )
+    abort_no_response()
   }
   name <- response_name(frame)
   y <- frame_response(response, family, name, as_double)

@@ -18,10 +18,7 @@ new_request <- function(
   formula <- stats::formula(stats::terms(formula, data = frame_of(empty, 0)))
   terms <- stats::terms(formula)
   if (attr(terms, "response") == 0) {
-    abort_input(
-      "{.arg formula} must have a response on its left-hand side.",
-      argument = "formula"
-    )
+    abort_no_response()
   }
   variables <- as.list(attr(terms, "variables"))[-1]
   wanted <- unique(c(

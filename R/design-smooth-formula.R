@@ -5,15 +5,7 @@
 # The formula with bars as s(g, bs = "re"), in an environment that has s() and
 # t2(). knots: by variable, as in mgcv::gam().
 smooth_formula <- function(formula, knots = NULL) {
-  if (!inherits(formula, "formula")) {
-    abort_expected(formula, "a formula", arg = "formula")
-  }
-  if (length(formula) != 3) {
-    abort_input(
-      "{.arg formula} must have a response on its left-hand side.",
-      argument = "formula"
-    )
-  }
+  check_two_sided(formula)
   knots <- check_knots(knots)
   terms <- sum_terms(formula[[3]])
   groups <- character()

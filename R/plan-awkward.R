@@ -246,15 +246,22 @@ plan_of_awkward <- function(model, drawn, order, control, ledger) {
   ))
   mode <- mode_of_sums(own, model, found, drawn$sums)
   plan <- surrogate_plan(own, mode, of, ledger)
-  plan$refill <- function(number, left) {
+  plan$refill <- refill_awkward(plan_of_awkward, model, control, ledger, found)
+  plan$keeps <- list(found = found)
+  plan
+}
+
+# What draws more rows beside the awkward ones, see run-refill.R. plan_of: of
+# rows drawn, the plan.
+refill_awkward <- function(plan_of, model, control, ledger, found) {
+  force(found)
+  function(number, left) {
     n_step <- refill_steps(number, left)
     more <- draw_awkward(model, control, ledger, n_step, found)
     parts <- split_rows(more, 0, control)
-    next_plan <- plan_of_awkward(model, more, parts$run, control, ledger)
+    next_plan <- plan_of(model, more, parts$run, control, ledger)
     next_plan[c("model", "gradient")]
   }
-  plan$keeps <- list(found = found)
-  plan
 }
 
 # Of awkward rows and those that were drawn.

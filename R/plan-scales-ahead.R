@@ -231,14 +231,8 @@ plan_of_scales <- function(model, drawn, order, control, ledger) {
     ledger
   )
   plan$start_draws <- found$init
-  plan$refill <- function(number, left) {
-    n_step <- refill_steps(number, left)
-    more <- draw_awkward(model, control, ledger, n_step, found)
-    parts <- split_rows(more, 0, control)
-    next_plan <- plan_of_scales(model, more, parts$run, control, ledger)
-    next_plan[c("model", "gradient")]
-  }
   found$init <- sparse_draws(found$init, control)
+  plan$refill <- refill_awkward(plan_of_scales, model, control, ledger, found)
   plan$keeps <- list(found = found)
   plan
 }
@@ -262,23 +256,10 @@ resume_scales <- function(model, control, n_step) {
 plan_scales_tied <- function(model, control, ledger) {
   spend(ledger, "mode", 1)
   own <- model_of_ties(model)
-  n_differ <- own$n_data
   mode <- tryCatch(
     search_mode(own, cores = control$cores, refresh = 0),
     tall_error = function(cnd) need_rows(NULL, ledger)
   )
   tried <- try_scales(own, mode, control, new_ledger())
-  if (is.null(tried$plan)) {
-    need_rows(tried$why_not, ledger)
-  }
-  spend(ledger, "recipe", pass_share(model))
-  plan <- tried$plan
-  plan$ledger <- ledger
-  plan$model <- as_tied_model(own, model)
-  plan$recipe$n_differ <- n_differ
-  plan$why <- paste0(plan$why, told_ties(n_differ))
-  found <- model$remote$found
-  found$is_whole <- TRUE
-  plan$keeps <- list(found = found)
-  plan
+  settle_tied(tried, own, model, control, ledger, tried$why_not)
 }

@@ -7,7 +7,6 @@
 # had: see plan_remote(). why: exact steps without awkward rows do not.
 plan_tied <- function(model, control, ledger, why) {
   own <- model_of_ties(model)
-  n_differ <- own$n_data
   mode <- tryCatch(
     search_mode(own, cores = control$cores, refresh = 0),
     tall_error_mode = function(cnd) need_rows(why, ledger),
@@ -15,6 +14,12 @@ plan_tied <- function(model, control, ledger, why) {
   )
   ledger$theta <- as.double(mode$estimate)
   tried <- try_surrogate(own, mode, control, new_ledger(), is_tied = TRUE)
+  settle_tied(tried, own, model, control, ledger, why)
+}
+
+# The plan that was tried on `own`, the rows that differ, for those of `model`.
+# why: it does not pay.
+settle_tied <- function(tried, own, model, control, ledger, why) {
   if (is.null(tried$plan)) {
     need_rows(why, ledger)
   }
@@ -23,8 +28,8 @@ plan_tied <- function(model, control, ledger, why) {
   plan <- tried$plan
   plan$ledger <- ledger
   plan$model <- as_tied_model(own, model)
-  plan$recipe$n_differ <- n_differ
-  plan$why <- paste0(plan$why, told_ties(n_differ))
+  plan$recipe$n_differ <- own$n_data
+  plan$why <- paste0(plan$why, told_ties(own$n_data))
   found <- model$remote$found
   found$is_whole <- TRUE
   plan$keeps <- list(found = found)
