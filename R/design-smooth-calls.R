@@ -90,6 +90,17 @@ check_smooth_call <- function(call, home, formula = NULL) {
   spec
 }
 
+# mgcv's, or one that the user wrote.
+is_known_basis <- function(bs) {
+  class <- paste0(bs, ".smooth.spec")
+  spaces <- list(asNamespace("mgcv"), globalenv())
+  any(vapply(spaces, function(space) {
+    method <-
+      utils::getS3method("smooth.construct", class, TRUE, envir = space)
+    !is.null(method)
+  }, TRUE))
+}
+
 check_smooth_settings <- function(spec, shown) {
   hint <- refused_bases[intersect(spec$bs, names(refused_bases))]
   if (length(hint) > 0) {
@@ -108,6 +119,18 @@ check_smooth_settings <- function(spec, shown) {
   }
   if (!is.character(spec$bs) || anyNA(spec$bs)) {
     abort_expected(spec$bs, "the name of a basis of mgcv", arg = "bs")
+  }
+  unknown <- Filter(function(bs) !is_known_basis(bs), spec$bs)
+  if (length(unknown) > 0) {
+    abort_input(
+      c(
+        "{.arg formula} has {.code {shown}}, and mgcv knows no basis
+         {.val {unknown[[1]]}}.",
+        i = "{.code help(\"smooth.terms\", \"mgcv\")} lists them."
+      ),
+      argument = "bs",
+      value = spec$bs
+    )
   }
   # NA, -1: mgcv's own
   k <- spec$k[!spec$k %in% c(NA, -1)]

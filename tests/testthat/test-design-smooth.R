@@ -368,6 +368,7 @@ test_that("terms that are not fitted are told what to write", {
   told(y ~ s(x, k = 1), "at least 2", "tall_error_input")
   told(y ~ s(x, k = nowhere), "cannot be evaluated", "tall_error_input")
   told(y ~ s(k = 3), "a variable", "tall_error_input")
+  told(y ~ s(x, bs = "none"), "no basis \"none\"", "tall_error_input")
   told(~ s(x), "a response", "tall_error_input")
   told(1, "a formula", "tall_error_input")
 })
@@ -393,7 +394,6 @@ test_that("data that a smooth cannot be made of are refused by name", {
   refused(y ~ s(x, by = one), "one", 7)
   refused(y ~ s(m), "m", d$m)
   refused(y ~ s(x, bs = "fs"), "formula", "x")
-  refused(y ~ s(x, bs = "none"), "formula", "s(x)")
   d$z[[5]] <- Inf
   refused(y ~ s(z), "z", Inf)
 })
