@@ -128,7 +128,7 @@
 #' @export
 kernel_smh <- function(share = NULL, proposal = NULL, awkward = NULL) {
   if (is.null(proposal)) {
-    share <- check_number(share %||% 0.1, min = 0, max = 1)
+    share <- check_number(share %||% 0.1, min = 0, max = 1, arg = "share")
   } else {
     check_proposal(proposal)
     if (!is.null(share)) {

@@ -154,23 +154,6 @@ moved_scales <- function(own, found, sums, draws) {
   found
 }
 
-# Of what rows see, that of the priors that have no hyperparameters.
-fixed_precision <- function(model) {
-  own <- seq_len(n_seen(model))
-  precision <- prior_precision(lapply(
-    compact(model$prior[c("kind", "scale", "shape")]),
-    `[`,
-    own
-  ))
-  precision[model$mixture$at] <- 0
-  of <- diag(length(own))
-  functional <- model$prior_functional
-  if (!is.null(functional)) {
-    of[functional$at + 1, ] <- functional$weights[own]
-  }
-  crossprod(of, precision * of)
-}
-
 # The mode given the hyperparameters at `at`, by a step from there: see
 # scaled_mode(). sd: of their coordinates, NULL: 1.
 mode_of_scales <- function(model, found, sums, at, sd, ledger) {

@@ -163,7 +163,13 @@ ball_of <- function(model, at, draws, hessian) {
   wide <- apply(precision, 1, stats::quantile, 0.01, names = FALSE)
   covered <- model$mixture$at
   diag(hessian)[covered] <- diag(hessian)[covered] + wide
-  chol <- lower_chol(hessian, model)
+  # away from its centre a prior with heavy tails may bend the other way
+  chol <- tryCatch(
+    lower_chol(hessian, model),
+    tall_error_improper = function(cnd) {
+      lower_chol(hessian + fixed_precision(model), model)
+    }
+  )
   z <- crossprod(chol, draws[own, , drop = FALSE] - at[own])
   norm <- sqrt(colSums(z^2))
   new_moves(
@@ -171,6 +177,24 @@ ball_of <- function(model, at, draws, hessian) {
     radius = stats::quantile(norm, 0.9, names = FALSE),
     phi = 2 * mean(norm^3)
   )
+}
+
+# The precision, at their centres, of the priors that have no hyperparameters, of
+# what rows see.
+fixed_precision <- function(model) {
+  own <- seq_len(n_seen(model))
+  precision <- prior_precision(lapply(
+    compact(model$prior[c("kind", "scale", "shape")]),
+    `[`,
+    own
+  ))
+  precision[model$mixture$at] <- 0
+  of <- diag(length(own))
+  functional <- model$prior_functional
+  if (!is.null(functional)) {
+    of[functional$at + 1, ] <- functional$weights[own]
+  }
+  crossprod(of, precision * of)
 }
 
 # Minus the Hessian of all but the priors that have hyperparameters, of the

@@ -50,7 +50,7 @@ test_that("draws of rows that are passed over are exact, from any source", {
   expect_match(fit$plan, "^exact steps: 169 rows that make the posterior far")
   expect_length(fit$passed$found$surrogate$of$y, 169)
   expect_true(all(summary(fit)$table$sd_bias == 0))
-  expect_true(all(fit$chains$rows_thinned >= 0))
+  expect_lt(mean(fit$chains$rows_thinned), fit$n_data / 4)
   expect_same_law(fit, at_hand)
   summary <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk")
   expect_lt(max(summary$rhat), 1.01)

@@ -67,7 +67,7 @@ test_that("posteriors of learnt scales by passes are those in memory", {
     fit <- shrunk_call(stream_of(data, c(700, 13)), priors[[k]], seed = 2)
     expect_false(is.null(fit$rows$source))
     expect_match(fit$plan, "whatever the hyperparameters")
-    expect_true(all(fit$chains$rows_thinned >= 0))
+    expect_lt(mean(fit$chains$rows_thinned), fit$n_data / 4)
     expect_law_of_scales(fit, memory[[k]])
     s <- posterior::summarise_draws(fit, "rhat", "ess_bulk")
     expect_lt(max(s$rhat), 1.01)

@@ -39,9 +39,11 @@ moments_of <- function(model, kernel, seed, n_draw) {
     seed = seed,
     refresh = 0
   )
-  at <- fit$unconstrained
+  c(list(fit = fit), moments_at(fit$unconstrained))
+}
+
+moments_at <- function(at) {
   list(
-    fit = fit,
     mean = apply(at, 3, mean),
     sd = apply(at, 3, stats::sd),
     error = apply(at, 3, posterior::mcse_mean),
@@ -540,4 +542,25 @@ test_that("rows that no others tell of are known as they are", {
       expect_lt(abs(mean(is_below) - probs[[k]]) / error, 4)
     }
   }
+})
+
+test_that("priors with heavy tails may bend the other way beside blocks", {
+  skip_if_not_installed("mgcv")
+  data <- withr::with_seed(3, {
+    data <- data.frame(x = stats::runif(800), z = stats::rnorm(800))
+    eta <- sin(6 * data$x) + 0.8 * data$z
+    data$y <- stats::rbinom(800, 1, stats::plogis(eta))
+    data
+  })
+  # minus the log density is not convex at the mean
+  fit <- suppressWarnings(tall_gam(
+    y ~ s(x, k = 8) + z,
+    data,
+    stats::binomial(),
+    prior = prior_student(1, 0, 0.25),
+    iter = 200,
+    seed = 1,
+    refresh = 0
+  ))
+  expect_identical(fit$kernel$name, "smh")
 })
