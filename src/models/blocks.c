@@ -10,8 +10,8 @@
 
 /* The scratch of a chain; what it takes is counted where the arena has none. */
 TB_INLINE struct tb_block lay_out(const struct tb_model* p_model,
-                               struct tb_arena* p_arena,
-                               struct tb_block_shape* p_shape) {
+                                  struct tb_arena* p_arena,
+                                  struct tb_block_shape* p_shape) {
   const struct tb_block_shape shape = p_model->type->blocks->shape(p_model);
   struct tb_block block = {.n_score = shape.n_score};
   block.v_weight = tb_arena_doubles(p_arena, shape.n_row);
@@ -92,10 +92,10 @@ struct pass {
 };
 
 TB_INLINE struct pass begin(const struct tb_model* p_model,
-                         const struct tb_workspace* p_work,
-                         const struct tb_batch* p_batch,
-                         const struct tb_reference* p_reference,
-                         bool is_weighted) {
+                            const struct tb_workspace* p_work,
+                            const struct tb_batch* p_batch,
+                            const struct tb_reference* p_reference,
+                            bool is_weighted) {
   struct pass pass = {.p_model = p_model,
                       .slots = p_model->type->blocks,
                       .p_reference = p_reference,
@@ -216,8 +216,8 @@ static void subtract_stored(const struct pass* p) {
   const struct steps step = steps_of(p);
   const size_t n = p_block->n_score, n_row = p_block->n_row;
   for (size_t i = 0; i < n_row; ++i) {
-    const double* v_stored = p_reference->v_scalar +
-                             tb_block_row(p_block, i) * p_reference->stride;
+    const double* v_stored =
+        p_reference->v_scalar + tb_block_row(p_block, i) * p_reference->stride;
     double* v = p_block->v_score + i * step.row;
     v[0] -= v_stored[0];
     for (size_t k = 1; k < n; ++k) {
