@@ -18,9 +18,9 @@
 #' [(H + P_sigma)^-1 H]_jj,} \eqn{H} minus the Hessian of the log likelihood at
 #' `fit$mode`, scaled by \eqn{1 / \sigma_y^2}{1 / sigma_y^2} of the draw in a
 #' Gaussian model, and \eqn{P_\sigma}{P_sigma} the precision of the prior: of a
-#' Student prior that of the normal with the same slope at the draw, of a Laplace
-#' or a uniform prior one over the variance. They lie between 0 and the number of
-#' the term's columns. A term that uses nearly
+#' Student prior that of the normal with the same slope at the draw, of a
+#' Laplace or a uniform prior one over the variance. They lie between 0 and the
+#' number of the term's columns. A term that uses nearly
 #' all of its columns may have too small a basis: `is_small` is `TRUE` where
 #' they are within a tenth, and `print()` then says so; fit again with a larger
 #' `k`.

@@ -175,9 +175,10 @@ gather_rows <- function(
 pad_rows <- function(value, keep, like) {
   if (!is.matrix(like)) {
     value <- unname(value)
-    return(if (is.null(keep)) value else {
-      replace(rep(NA_real_, length(keep)), keep, value)
-    })
+    if (is.null(keep)) {
+      return(value)
+    }
+    return(replace(rep(NA_real_, length(keep)), keep, value))
   }
   if (!is.null(value)) {
     rownames(value) <- NULL

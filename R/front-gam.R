@@ -67,8 +67,8 @@
 #' @section Conditions: Those of [tall_glm()]; `tall_error_unsupported` for
 #'   terms that are refused; an error of class `rlib_error_package_not_found`
 #'   where \pkg{mgcv}, a recommended package of R, is not installed;
-#'   `tall_warning_smooth` where \pkg{mgcv} changes a term, such as a `k` that is
-#'   too small for its basis.
+#'   `tall_warning_smooth` where \pkg{mgcv} changes a term, such as a `k` that
+#'   is too small for its basis.
 #' @references
 #' Wood (2017). *Generalized Additive Models: An Introduction with R*. CRC.
 #'

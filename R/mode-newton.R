@@ -311,8 +311,8 @@ step_root <- function(here, model) {
   if (!is_concave) turned_root(scaled, scale)
 }
 
-# Far from its centre a prior with heavy tails bends the other way, and may do so
-# more than the rows: a step uphill. NULL: it is not that.
+# Far from its centre a prior with heavy tails bends the other way, and may do
+# so more than the rows: a step uphill. NULL: it is not that.
 uphill_step_root <- function(here, model) {
   hessian <- damped_sigma(here, model)
   scale <- sqrt(abs(diag(hessian)))

@@ -120,13 +120,15 @@ test_that("degrees of freedom take priors as they bend where they are", {
 })
 
 test_that("a wide prior takes no degrees of freedom, whatever its kind", {
-  of <- function(prior) smooth_table(few_gam(
-    y ~ f + s(x, k = 6),
-    prior = prior,
-    prior_intercept = prior,
-    prior_smooth = prior_normal(0, 1),
-    iter = 1500
-  ))
+  of <- function(prior) {
+    smooth_table(few_gam(
+      y ~ f + s(x, k = 6),
+      prior = prior,
+      prior_intercept = prior,
+      prior_smooth = prior_normal(0, 1),
+      iter = 1500
+    ))
+  }
   wide <- of(prior_normal(0, 100))
   for (prior in list(prior_student(3, 0, 100), prior_laplace(0, 100))) {
     # 0.01 of the spread of draws, whose error is some 0.03 of it

@@ -481,7 +481,7 @@ test_that("L-BFGS ends at the mode of a ridge by Newton's steps", {
   expect_lt(sum(step^2) / 2, 1e-8)
 })
 
-test_that("Newton's steps go uphill where a prior's tails bend more than rows", {
+test_that("Newton's steps go uphill where a prior bends more than rows", {
   data <- withr::with_seed(2, data.frame(f = rep(0:1, 150)))
   data$y <- 3 * data$f + withr::with_seed(3, stats::rnorm(300))
   x <- cbind("(Intercept)" = 1, f = data$f)
