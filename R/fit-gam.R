@@ -31,8 +31,8 @@
 #' @return A data frame with a row for each curve: `smooth`, its name; `sd`,
 #'   `sd_lower`, `sd_upper`, posterior mean and interval; `edf`, `edf_lower`,
 #'   `edf_upper`; `size`, the number of its columns; `is_small`.
-#' @section Conditions: `tall_error_unsupported` for a fit without smooth terms;
-#'   `tall_error_stale` where draws or the mode are lost.
+#' @section Conditions: `tall_error_unsupported` for a fit without smooth terms,
+#'   or which has not kept the draws of all parameters.
 #' @seealso [prior_smooth], [conditional_smooths()]
 #' @examplesIf requireNamespace("mgcv", quietly = TRUE)
 #' fit <- tall_gam(mpg ~ s(wt, k = 6) + s(hp, k = 6), mtcars, seed = 1)

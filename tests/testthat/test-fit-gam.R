@@ -193,3 +193,11 @@ test_that("what mgcv says of a term is a warning of ours", {
     regexp = "reset to default"
   )
 })
+
+test_that("fits of other front ends have no smooth terms", {
+  fit <- tall_glm(y ~ f, few_rows(), iter = 50, seed = 1, refresh = 0)
+  class <- "tall_error_unsupported"
+  expect_error(smooth_table(fit), class = class)
+  expect_error(posterior_smooths(fit, "s(x)"), class = class)
+  expect_error(conditional_smooths(fit), class = class)
+})
