@@ -164,24 +164,30 @@ settle_front.tall_front_gam <- function(front, terms, columns) {
   front
 }
 
-# What pictures need of the data as they were given; NULL: of a source.
+# What pictures need of the data as they were given, of a source the pilot's;
+# NULL: there is none.
 sketch_of <- function(front, terms) {
   asked <- front$asked
   data <- if (asked$has_data) asked$data
-  if (!is.null(data) && !is.data.frame(data)) {
-    return(NULL)
+  is_pilot <- !is.null(data) && !is.data.frame(data)
+  if (is_pilot) {
+    data <- front$pilot$data
+    if (is.null(data)) {
+      return(NULL)
+    }
   }
   home <- environment(asked$formula)
   names <- union(all.vars(terms), all.vars(asked$matched$offset))
   columns <- if (is.null(data)) mget(names, home, inherits = TRUE) else data
   rows <- tryCatch(
-    eval(asked$matched$subset, data, home),
+    if (!is_pilot) eval(asked$matched$subset, data, home),
     error = function(e) NULL
   )
   sketch <- new_sketch(
     as.list(columns)[intersect(names, names(columns))],
     rows,
-    names_as_levels(terms)
+    names_as_levels(terms),
+    counts = if (is_pilot) front$pilot$counts
   )
   if (!front$keep_data) {
     sketch["some"] <- list(NULL)

@@ -80,6 +80,7 @@ fit_in_passes <- function(front, source, run) {
       needs <- reading$look$why
       if (has_passes(reading)) {
         reader <- pilot_reader(front, reading)
+        front <- settle_reading(front, reading, reader$terms)
         n_missing <- reading$look$n_missing
         pilot <- rows_of_pilot(reading)
         rows <- settle_database(reading, pilot, run$control$refresh)
@@ -176,6 +177,13 @@ source_request <- function(front, source) {
   )
 }
 
+# settle_front() of what a look found; the sketch of a source's data is that of
+# the pilot.
+settle_reading <- function(front, reading, terms) {
+  front$pilot <- reading$pilot[c("data", "counts")]
+  settle_front(front, terms, reading$rows$design$columns)
+}
+
 # How rows of new data are read as those of a pilot were.
 pilot_reader <- function(front, reading) {
   pilot <- list(
@@ -233,15 +241,16 @@ suits_passes <- function(front, run) {
     !isFALSE(front$request$sparse)
   )
   suits_blocks(front$asked) && !any(asks_more) &&
-    is.null(blueprint$priors$prior_smooth) &&
     passes_know(blueprint$family) &&
     !any(are_beyond_passes(blueprint$priors, blueprint$family))
 }
 
-# Those with bounds; and of a Gaussian response with hyperparameters.
+# Those with bounds; and of a Gaussian response with hyperparameters, as those
+# of smooth terms are.
 are_beyond_passes <- function(priors, family) {
   is_quadratic <- find_response(family)$is_quadratic
-  vapply(
+  is_scale <- names(priors) == "prior_smooth"
+  is_beyond <- vapply(
     priors,
     function(prior) {
       inherits(prior, "tall_prior") && (
@@ -250,6 +259,7 @@ are_beyond_passes <- function(priors, family) {
     },
     TRUE
   )
+  is_beyond | is_scale & is_quadratic
 }
 
 # A row of a pilot stands for others by its weight, which must be no precision.

@@ -73,7 +73,7 @@ read_design <- function(rows, matched, refresh) {
     n_row = found$n_row,
     digest = found$digest
   ))
-  own <- c("frame", "stands", "call")
+  own <- c("frame", "stands", "call", "data", "counts")
   new_reading(found, rows, pilot[own], parts)
 }
 
