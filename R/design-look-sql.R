@@ -78,6 +78,7 @@ look_sql <- function(tables, request, refresh) {
   }
   pilot <- join_pilots(parts)
   weights <- 1 / pilot_rate_of(s, pilot, rates)
+  ends <- sql_ends(s, tables, s$ranged)
   s$n_cells <- count_cells(s, counts[is_complete, , drop = FALSE])
   s$is_complete <- n_missing == 0
   s$n_missing <- n_missing
@@ -85,7 +86,7 @@ look_sql <- function(tables, request, refresh) {
     frame = pilot$raw,
     weights = weights * n_row / sum(weights),
     rows = seq_along(weights),
-    ends = NULL,
+    ends = ends,
     n_row = n_row,
     n_missing = n_missing,
     is_whole = FALSE,
@@ -336,8 +337,8 @@ pilot_query <- function(table, s, rates) {
 
 # list(raw, values): rows of the table as it has them, and what the database
 # makes of them.
-fetch_rows <- function(s, table, where) {
-  sql <- sql_append(rows_query(s, table, where), paste("LIMIT", few_rows))
+fetch_rows <- function(s, table, where, n = few_rows) {
+  sql <- sql_append(rows_query(s, table, where), paste("LIMIT", n))
   split_fetched(run_sql(table_connection(table), sql), s)
 }
 
@@ -385,7 +386,7 @@ check_terms_agree <- function(s, request, part) {
   data <- as.list(part$raw)
   for (k in seq_along(s$variables)) {
     variable <- s$variables[[k]]
-    expression <- request$covariates[[k]]
+    expression <- variable$written
     mine <- suppressWarnings(eval(expression, data, request$env))
     theirs <- part$values[[sprintf("v%d", k)]]
     if (variable$kind == "levels") {
