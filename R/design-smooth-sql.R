@@ -10,22 +10,6 @@ sql_pieces <- 8000
 
 # ---- what is read ------------------------------------------------------------
 
-# Variables of covariates by what R calls them, see sql_variable(); of a smooth
-# term those that it is made of.
-sql_variables <- function(covariates, head, env) {
-  written <- lapply(covariates, function(expression) {
-    if (is_smooth_call(expression, env)) {
-      written_in_smooth(expression, env)
-    } else {
-      list(expression)
-    }
-  })
-  written <- unlist(written, recursive = FALSE)
-  names(written) <- vapply(written, deparse1, "")
-  written <- written[!duplicated(names(written))]
-  lapply(written, sql_variable, head, env)
-}
-
 # Numbers whose values are levels are so in SQL.
 written_in_smooth <- function(call, env) {
   spec <- check_smooth_call(call, env)
@@ -44,43 +28,6 @@ sql_ranged <- function(s, covariates, env) {
   names <- vapply(unlist(inside, recursive = FALSE), deparse1, "")
   is_number <- vapply(s$variables, function(v) v$kind == "numbers", TRUE)
   which(is_number & names(s$variables) %in% names)
-}
-
-# A row where each of these is least and one where it is largest, over all
-# tables, as a frame; NULL: there are none.
-sql_ends <- function(s, tables, at) {
-  if (length(at) == 0) {
-    return(NULL)
-  }
-  found <- lapply(tables, function(table) {
-    rows <- sql_rows(s, table)
-    own <- quote_names(rows$con, sprintf("v%d", at))
-    sums <- c(sprintf("MIN(%s)", own), sprintf("MAX(%s)", own))
-    names(sums) <- c(sprintf("low%d", at), sprintf("high%d", at))
-    where <- paste(quote_names(rows$con, "missing"), "= 0")
-    sql <- sql_select(rows$con, sums, rows$sql, where = where)
-    vapply(run_sql(rows$con, sql), as.double, 0)
-  })
-  found <- matrix(unlist(found), 2 * length(at))
-  best <- c(
-    apply(found[seq_along(at), , drop = FALSE], 1, which.min),
-    apply(found[-seq_along(at), , drop = FALSE], 1, which.max)
-  )
-  ends <- Map(
-    function(k, table, value) {
-      one <- fetch_rows(s, tables[[table]], function(rows) {
-        con <- rows$con
-        own <- quote_names(con, sprintf("v%d", k))
-        paste(quote_names(con, "missing"), "= 0 AND", own, "=",
-          sql_number(value, con))
-      }, n = 1)
-      one$raw
-    },
-    c(at, at),
-    best,
-    found[cbind(seq_along(best), best)]
-  )
-  bind_frames(ends)
 }
 
 # ---- the bases ---------------------------------------------------------------

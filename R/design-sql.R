@@ -21,11 +21,6 @@
 # weight, offset; c1, ... the table's own; u a uniform number; u1, ... parts of
 # the design.
 
-# Where SQL cannot do: a condition with the reason.
-no_sql <- function(why) {
-  rlang::abort(why, class = "tall_no_sql")
-}
-
 # What a request asks, in SQL.
 sql_request <- function(tables, request, head) {
   recipe <- sql_recipe(request$family)
@@ -104,6 +99,22 @@ sql_numeric <- function(expression, head, env) {
   } else {
     no_sql(paste0("`", deparse1(expression), "` is not a number"))
   }
+}
+
+# Variables of covariates by what R calls them, see sql_variable(); of a smooth
+# term those that it is made of.
+sql_variables <- function(covariates, head, env) {
+  written <- lapply(covariates, function(expression) {
+    if (is_smooth_call(expression, env)) {
+      written_in_smooth(expression, env)
+    } else {
+      list(expression)
+    }
+  })
+  written <- unlist(written, recursive = FALSE)
+  names(written) <- vapply(written, deparse1, "")
+  written <- written[!duplicated(names(written))]
+  lapply(written, sql_variable, head, env)
 }
 
 sql_variable <- function(expression, head, env) {

@@ -227,6 +227,7 @@ for (engine in sql_engines) {
       near(a$hessian, b$hessian)
       near(unlist(a$facts), unlist(b$facts))
     }
+    # so many steps that another pass draws rows for them
     fit <- passed_gam(table, iter = 1000)
     expect_s3_class(fit$rows$in_sql, "tall_sql")
     expect_same_curves(fit, given_knots_gam(), d[1:6, ])

@@ -136,17 +136,6 @@ test_that("such a run goes on, also after it was saved", {
   expect_lt(max(s$rhat), 1.02)
 })
 
-test_that("chains that wait for rows get them by another pass", {
-  data <- many_data()
-  memory <- shrunk_call(data)
-  local_passes(2000, 1024)
-  # rows for a few steps at a time
-  local_settings(steps_ahead = 200)
-  fit <- shrunk_call(stream_of(data, 999), seed = 5)
-  expect_gt(fit$preparation[["reference"]], 1)
-  expect_law_of_scales(fit, memory)
-})
-
 # ---- rows that no others tell of ---------------------------------------------
 
 test_that("awkward rows are brought once, and are not drawn", {
