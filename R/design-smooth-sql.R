@@ -48,8 +48,8 @@ smooths_beyond_sql <- function(design) {
   }
 }
 
-# With `bases`, columns of bases: list(of, label, cubics, column), `of` the place
-# of its number among the variables. They are numbered after these.
+# With `bases`, columns of bases: list(of, label, cubics, column), `of` the
+# place of its number among the variables. They are numbered after these.
 with_bases <- function(s, design) {
   smooths <- compact(lapply(design$variables, `[[`, "smooth"))
   bases <- lapply(unname(smooths), function(smooth) {

@@ -61,15 +61,14 @@
 #'
 #' More than 65,536 rows, and those of a source, are passed over as by
 #' [tall_glm()], which tells how: they are read block by block, the columns of
-#' the bases made meanwhile, and of them a few thousand rows are kept. Of rows in
-#' memory a basis is made of rows from all over, of others of the look's pilot
-#' and the ends of all rows; with `knots`, and a basis that is of them alone, it
-#' is the same whatever the source, and so are the draws. Curves of
-#' one variable are tables of piecewise cubics, which a database computes, too;
-#' where a basis is none (`t2()`, a surface), or so many pieces that no query has
-#' them, rows of a database are streamed, and a message says so. Gaussian
-#' responses bring the rows to memory, or with `store` the design to a file, and
-#' so does what [tall_glm()] brings there.
+#' the bases made meanwhile, and a few thousand rows are kept. Of rows in memory
+#' a basis is made of rows from all over, of others of the look's pilot and the
+#' ends of all rows; with `knots`, and a basis that is of them alone, it is the
+#' same whatever the source, and so are the draws. Curves of one variable are
+#' tables of piecewise cubics, which a database computes, too; where a basis is
+#' none (`t2()`, a surface), or has so many pieces that no query takes them, the
+#' rows of a database are streamed, and a message says so. What brings rows to
+#' memory in [tall_glm()] does so here, or with `store` the design to a file.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_gam", "tall_glm",
 #'   "tall_regression", "tall_fit")`.

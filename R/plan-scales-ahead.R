@@ -17,6 +17,8 @@ plan_scales_ahead <- function(model, control) {
   }
   spend(ledger, "mode", found$passes)
   found <- find_scales_ahead(model, control, ledger)
+  # where a search in memory would begin
+  ledger$theta <- c(found$theta, found$phi)
   n_step <- steps_of_run(control, max(steps_ahead, found$steps)) +
     setting("recipe")$exact_pilot
   drawn <- draw_awkward(model, control, ledger, n_step, found)

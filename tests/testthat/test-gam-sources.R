@@ -182,6 +182,25 @@ test_that("all that follows a fit is there", {
   expect_identical(nrow(drawn$data[[1]]), 50L)
 })
 
+test_that("Gaussian responses are drawn from sums of one pass", {
+  d <- passed_rows()
+  formula <- size ~ f + s(x, k = 6) + (1 | g)
+  memory <- passed_gam(d, formula, stats::gaussian(), iter = 1000, seed = 2)
+  local_passes(2000, 1024)
+  fit <- passed_gam(stream_of(d, 999), formula, stats::gaussian(), iter = 1000)
+  expect_false(is.null(fit$rows$source))
+  expect_lt(fit$passes, 4)
+  expect_same_curves(fit, memory, d[1:6, ])
+  con <- local_sqlite()
+  theirs <- passed_gam(table_of(con, d), formula, stats::gaussian(),
+    iter = 1000)
+  expect_s3_class(theirs$rows$in_sql, "tall_sql")
+  expect_same_curves(theirs, memory, d[1:6, ])
+  expect_equal(smooth_table(fit)$edf, smooth_table(memory)$edf, tolerance = 0.1)
+  more <- sg_resume(fit, iter = 100, refresh = 0)
+  expect_identical(posterior::niterations(more$draws), 600L)
+})
+
 # ---- databases ---------------------------------------------------------------
 
 given_knots_gam <- local({
@@ -319,12 +338,10 @@ test_that("a stream that changes is refused", {
     if (turn > 3) {
       own$x[5990:6000] <- 1.5
     }
-    done <- FALSE
     function() {
-      if (done) NULL else {
-        done <<- TRUE
-        own
-      }
+      block <- own
+      own <<- NULL
+      block
     }
   })
   expect_error(passed_gam(source, iter = 100), class = "tall_error_source")
