@@ -361,6 +361,7 @@ judge_scales <- function(
   )
   list(
     plan = plan,
+    way = way,
     rows = rows,
     acceptance = acceptance,
     pace_seconds = control$chains * n_step * report$pace * way$slower %||% 1
