@@ -179,8 +179,8 @@ ball_of <- function(model, at, draws, hessian) {
   )
 }
 
-# The precision, at their centres, of the priors that have no hyperparameters, of
-# what rows see.
+# The precision, at their centres, of the priors that have no hyperparameters,
+# of what rows see.
 fixed_precision <- function(model) {
   own <- seq_len(n_seen(model))
   precision <- prior_precision(lapply(
