@@ -5,8 +5,9 @@
 #' Bayesian additive models for tall data
 #'
 #' Smooth functions of covariates beside ordinary terms, as in `mgcv::gam()`,
-#' with the posterior of the smoothing parameters, and nothing to tune: steps
-#' are exact, and look at a few rows.
+#' with the posterior of the smoothing parameters, and nothing to tune. Draws
+#' are exact: steps look at a few rows, those of a Gaussian response at sums over
+#' them, and at all rows where another parameter of the response is sampled.
 #'
 #' @param formula (formula) As in mgcv: ordinary terms, and smooth ones:
 #'   * `s(x)`, `s(x, k = 20, bs = "cr")`: a curve; `k` is the size of its basis,
@@ -20,6 +21,8 @@
 #'
 #'   `te()` and `ti()` are refused with `t2()` as advice, as brms does; `gp()`
 #'   and `mo()` have no place here.
+#' @param data (data frame, [source][tall_source] or matrix) The data, as of
+#'   [tall_glm()]; how the rows of sources are read is said below.
 #' @param prior_smooth (`tall_prior`) The [prior][prior_smooth] of the standard
 #'   deviation of each smooth term, on the scale of the linear predictor.
 #' @param knots (named list or `NULL`) Knots by variable, as in `mgcv::gam()`:
@@ -48,11 +51,14 @@
 #' their prior given the \eqn{\sigma_k}{sigma_k}, and \eqn{H} minus the Hessian
 #' of the log likelihood at the mode, \eqn{\beta} given the
 #' \eqn{\sigma_k}{sigma_k} is nearly normal with precision \eqn{H +
-#' P_\sigma}{H + P_sigma}. A step draws \eqn{\sigma}{sigma} and then
-#' \eqn{\beta}{beta} from that law, whose costs do not grow with the rows, and
-#' tests the proposal by a few of them: draws are exact. See [prior_hs()] for
-#' what is done where this does not suit a posterior, and for Gaussian
-#' responses, which need sums over the rows alone.
+#' P_\sigma}{H + P_sigma}, so that \eqn{\beta}{beta} can be integrated out.
+#' Where there are few \eqn{\sigma_k}{sigma_k}, a step draws them so and then
+#' \eqn{\beta}{beta} given them; where there are many, or where a pilot says
+#' that it moves as well, the two are drawn in turn ([proposals]). That costs
+#' the same however many rows there are, and a few of them test what is
+#' proposed: draws are exact. See [prior_hs()] for what is done where this does
+#' not suit a posterior, and where a parameter of the response is sampled: of a
+#' Gaussian one sums over the rows are enough.
 #'
 #' The *effective degrees of freedom* of a smooth term are its columns' part of
 #' \eqn{\mathrm{tr}[(H + P_\sigma)^{-1} H]}{tr[(H + P_sigma)^{-1} H]},
@@ -74,7 +80,9 @@
 #'   "tall_regression", "tall_fit")`.
 #' @section Conditions: Those of [tall_glm()]; `tall_error_unsupported` for
 #'   terms that are refused; an error of class `rlib_error_package_not_found`
-#'   where \pkg{mgcv}, a recommended package of R, is not installed.
+#'   where \pkg{mgcv}, a recommended package of R, is not installed;
+#'   `tall_warning_smooth` where \pkg{mgcv} changes a term, such as a `k` that
+#'   is too small for its basis.
 #' @references
 #' Wood (2017). *Generalized Additive Models: An Introduction with R*. CRC.
 #'

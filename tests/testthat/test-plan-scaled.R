@@ -195,3 +195,39 @@ test_that("columns that fit every response are told of", {
     )
   }
 })
+
+test_that("improper posteriors are refused under such priors, too", {
+  data <- withr::with_seed(1, data.frame(x = stats::rnorm(300)))
+  data$y <- 0L
+  for (prior in list(prior_hs(), prior_ridge(), prior_r2d2())) {
+    for (family in list(stats::binomial(), stats::poisson())) {
+      expect_error(
+        tall_glm(y ~ x, data, family, prior = prior, prior_intercept = NULL,
+          refresh = 0),
+        "not proper",
+        class = "tall_error_improper"
+      )
+    }
+  }
+})
+
+test_that("hyperparameters have proper priors", {
+  refused <- function(code, arg) {
+    said <- paste0("`", arg, "` must be")
+    expect_error(code, said, class = "tall_error_input")
+  }
+  refused(prior_ridge(df = 0), "df")
+  refused(prior_ridge(scale = Inf), "scale")
+  refused(prior_hs(global_df = 0), "global_df")
+  refused(prior_hs(global_scale = Inf), "global_scale")
+  refused(prior_hs(slab_scale = Inf), "slab_scale")
+  refused(prior_hs(df = Inf), "df")
+  refused(prior_r2d2(prec_R2 = Inf), "prec_R2")
+  data <- data.frame(x = 1:30, y = rep(0:1, 15))
+  for (prior in list(NULL, prior_flat())) {
+    refused(
+      tall_gam(y ~ s(x), data, stats::binomial(), prior_smooth = prior),
+      "prior_smooth"
+    )
+  }
+})
