@@ -6,8 +6,9 @@
 #'
 #' Smooth functions of covariates beside ordinary terms, as in `mgcv::gam()`,
 #' with the posterior of the smoothing parameters, and nothing to tune. Draws
-#' are exact: steps look at a few rows, those of a Gaussian response at sums over
-#' them, and at all rows where another parameter of the response is sampled.
+#' are exact: steps look at a few rows, those of a Gaussian response at sums
+#' over them, and at all rows where another parameter of the response is
+#' sampled.
 #'
 #' @param formula (formula) As in mgcv: ordinary terms, and smooth ones:
 #'   * `s(x)`, `s(x, k = 20, bs = "cr")`: a curve; `k` is the size of its basis,
@@ -66,8 +67,8 @@
 #' are at its estimate of the smoothing parameters. See [smooth_table()].
 #'
 #' With smooth terms all rows are in memory as columns of the bases (8 bytes a
-#' number), those of sources too, or with `store` in a file. Without any, sources
-#' are passed over as in [tall_glm()].
+#' number), those of sources too, or with `store` in a file. Without any,
+#' sources are passed over as in [tall_glm()].
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_gam", "tall_glm",
 #'   "tall_regression", "tall_fit")`.

@@ -33,8 +33,8 @@ expect_moments_near <- function(ours, other) {
 
 # Moments of a model whose prior has hyperparameters, by importance sampling:
 # hyperparameters from a Student distribution with the moments of `draws`, half
-# as wide again, and coefficients given these from one with the likelihood's expansion
-# about their mean. The weights are by the model's own density at all rows, so
+# as wide again, and coefficients given these from one with the likelihood's
+# expansion about their mean. The weights are by the model's own density at all rows, so
 # that nothing depends on `draws` but how many points count. The steps that are
 # tested have no part in it, and no chain has to find its way through a funnel.
 #
