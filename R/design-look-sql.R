@@ -1,6 +1,6 @@
 # The look of tables whose passes the database computes: counts, levels and a
-# stratified pilot (spec section 12), and whether the database and R mean the
-# same by the terms.
+# stratified pilot, as look_at_source() finds them of other sources, and whether
+# the database and R mean the same by the terms.
 
 # rows that a database hands out for one reason, such as to show them
 few_rows <- 50

@@ -1,4 +1,4 @@
-# A regression whose passes a database computes (spec section 12): what it asks
+# A regression whose passes a database computes (see ?as_source): what it asks
 # of the rows, as expressions that dbplyr translates; its rows, as a query.
 #
 # list(class tall_sql):

@@ -78,7 +78,8 @@
 #' adds more. With other priors [kernel_mala()], adapted in warmup, moves on
 #' these sums, which is exact and costs the square of the number of columns for
 #' a step. A second look at the rows is taken where the columns explain all but
-#' 1e-5 of the response's variance. `fit$plan` and `print()` say what was
+#' 1e-5 of the response's variance. [prior_hs()] says what is done where a prior
+#' has hyperparameters, of any response. `fit$plan` and `print()` say what was
 #' chosen, and why, for every model.
 #'
 #' Other generalised linear models, with up to 1,001 parameters: the mode

@@ -1,9 +1,10 @@
-# The plan of priors with hyperparameters where rows are only passed over (spec
-# sections 12 and 16). The look's pilot has told where its surrogate has its
-# mean; a pass took the sums there, and brought the awkward rows. A chain on the
-# surrogate of all rows, which looks at no other, finds its mean, the metric of
-# the ball and how far it goes there; where that is far from where the sums are
-# a pass takes them anew; then one draws the other rows ahead.
+# The plan of priors with hyperparameters where rows are only passed over (see
+# ?tall_glm; the surrogate: src/gradients/surrogate.h). The look's pilot has
+# told where its surrogate has its mean; a pass took the sums there, and brought
+# the awkward rows. A chain on the surrogate of all rows, which looks at no
+# other, finds its mean, the metric of the ball and how far it goes there; where
+# that is far from where the sums are a pass takes them anew; then one draws the
+# other rows ahead (src/passes/ahead.h).
 
 # The plan. Where it does not pay, rows must be where any can be had: see
 # plan_remote().
@@ -17,6 +18,8 @@ plan_scales_ahead <- function(model, control) {
   }
   spend(ledger, "mode", found$passes)
   found <- find_scales_ahead(model, control, ledger)
+  # where a search in memory would begin
+  ledger$theta <- c(found$theta, found$phi)
   n_step <- steps_of_run(control, max(steps_ahead, found$steps)) +
     setting("recipe")$exact_pilot
   drawn <- draw_awkward(model, control, ledger, n_step, found)
