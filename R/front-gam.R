@@ -66,9 +66,16 @@
 #' averaged over the posterior of \eqn{\sigma}{sigma}; those of `mgcv::gam()`
 #' are at its estimate of the smoothing parameters. See [smooth_table()].
 #'
-#' With smooth terms all rows are in memory as columns of the bases (8 bytes a
-#' number), those of sources too, or with `store` in a file. Without any,
-#' sources are passed over as in [tall_glm()].
+#' More than 65,536 rows, and those of a source, are passed over as by
+#' [tall_glm()], which tells how: they are read block by block, the columns of
+#' the bases made meanwhile, and a few thousand rows are kept. Of rows in memory
+#' a basis is made of rows from all over, of others of the look's pilot and the
+#' ends of all rows; with `knots`, and a basis that is of them alone, it is the
+#' same whatever the source, and so are the draws. Curves of one variable are
+#' tables of piecewise cubics, which a database computes, too; where a basis is
+#' none (`t2()`, a surface), or has so many pieces that no query takes them, the
+#' rows of a database are streamed, and a message says so. What brings rows to
+#' memory in [tall_glm()] does so here, or with `store` the design to a file.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_gam", "tall_glm",
 #'   "tall_regression", "tall_fit")`.
@@ -174,24 +181,30 @@ settle_front.tall_front_gam <- function(front, terms, columns) {
   front
 }
 
-# What pictures need of the data as they were given; NULL: of a source.
+# What pictures need of the data as they were given, of a source the pilot's;
+# NULL: there is none.
 sketch_of <- function(front, terms) {
   asked <- front$asked
   data <- if (asked$has_data) asked$data
-  if (!is.null(data) && !is.data.frame(data)) {
-    return(NULL)
+  is_pilot <- !is.null(data) && !is.data.frame(data)
+  if (is_pilot) {
+    data <- front$pilot$data
+    if (is.null(data)) {
+      return(NULL)
+    }
   }
   home <- environment(asked$formula)
   names <- union(all.vars(terms), all.vars(asked$matched$offset))
   columns <- if (is.null(data)) mget(names, home, inherits = TRUE) else data
   rows <- tryCatch(
-    eval(asked$matched$subset, data, home),
+    if (!is_pilot) eval(asked$matched$subset, data, home),
     error = function(e) NULL
   )
   sketch <- new_sketch(
     as.list(columns)[intersect(names, names(columns))],
     rows,
-    names_as_levels(terms)
+    names_as_levels(terms),
+    counts = if (is_pilot) front$pilot$counts
   )
   if (!front$keep_data) {
     sketch["some"] <- list(NULL)

@@ -34,7 +34,8 @@ plan_scales_ahead <- function(model, control) {
     need_rows("an exact step has no distribution to propose from", ledger)
   }
   plan <- plan_of(pilot$rest())
-  verdict <- judge_scales(plan, report, control, settled_share)
+  way <- drawn$found$way
+  verdict <- judge_scales(plan, report, control, settled_share, way)
   verdict$plan %||% need_rows(verdict$why_not, ledger)
 }
 
@@ -209,7 +210,7 @@ plan_of_scales <- function(model, drawn, order, control, ledger) {
     own,
     mode,
     sliced_kernel(
-      NULL,
+      found$way$proposal,
       list(moves = found$moves, awkward = as.double(seq_len(n)))
     ),
     gradient_ahead(at, ahead),

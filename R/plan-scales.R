@@ -179,8 +179,8 @@ ball_of <- function(model, at, draws, hessian) {
   )
 }
 
-# The precision, at their centres, of the priors that have no hyperparameters, of
-# what rows see.
+# The precision, at their centres, of the priors that have no hyperparameters,
+# of what rows see.
 fixed_precision <- function(model) {
   own <- seq_len(n_seen(model))
   precision <- prior_precision(lapply(
@@ -361,6 +361,7 @@ judge_scales <- function(
   )
   list(
     plan = plan,
+    way = way,
     rows = rows,
     acceptance = acceptance,
     pace_seconds = control$chains * n_step * report$pace * way$slower %||% 1
