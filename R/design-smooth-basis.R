@@ -158,7 +158,12 @@ check_smooth_numbers <- function(spec, values, smooth) {
         c(
           "{.arg k} must be at most the number of distinct values of
            {.arg {name}}, {n}, in {.code {smooth$label}}, not {margins[[j]]}.",
-          i = "Write {.code k = {n}}, or less."
+          i = if (n > 2) {
+            "Write {.code k = {n}}, or less."
+          } else {
+            "So few values are an ordinary term, such as
+             {.code factor({name})}."
+          }
         ),
         argument = "k",
         expected = n,

@@ -8,6 +8,11 @@ terms_smooths <- function(terms) {
   settled
 }
 
+# Is a term, by its record, one of effects of groups?
+is_grouping <- function(record) {
+  length(record$levels) > 0 && record$bs %in% c("re", "fs")
+}
+
 # list(columns, blocks): a row for each column of the design that is of a
 # smooth term, with where it is (at); one for each block of random columns, and
 # how many they are (size). Blocks are numbered over all terms; columns that are

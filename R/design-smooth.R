@@ -203,7 +203,10 @@ tell_extrapolation <- function(terms, data) {
   for (smooth in Filter(has_basis, terms_smooths(terms))) {
     texts <- smooth$numbers
     values <- lapply(stats::setNames(nm = texts), function(text) {
-      eval(str2lang(text), data, attr(terms, ".Environment"))
+      # a warning such as of log(-1) has come with the columns
+      suppressWarnings(
+        eval(str2lang(text), data, attr(terms, ".Environment"))
+      )
     })
     outside <- outside_range(smooth, values)
     if (any(outside)) {

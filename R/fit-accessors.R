@@ -168,6 +168,18 @@ se.tall_fit <- function(object, ...) {
 }
 
 abort_no_groups <- function(fit, f) {
+  grouping <- Filter(is_grouping, terms_smooths(fit$terms))
+  if (length(grouping) > 0) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.fn {f}} is of fits of {.fn tall_glmer}; here
+         {.code {names(grouping)[[1]]}} is a smooth term.",
+        i = "{.code conditional_smooths(fit)} has its effects,
+             {.code smooth_table(fit)} its standard deviation."
+      )
+    )
+  }
   abort_tall(
     "unsupported",
     c(

@@ -6,9 +6,9 @@
 #' their means or first levels, as `brms::conditional_effects()` has it.
 #'
 #' @param x ([`tall_fit`][tall_fit] of a regression, or a `tall_conditional`)
-#'   The fit, of [tall_glm()], [tall_gam()], [tall_glmer()] or [tall_nn()], whose
-#'   response is a number; of `plot()` and `print()` what these functions return. Other objects go to methods of
-#'   \pkg{brms}, where it is installed.
+#'   The fit, of [tall_glm()], [tall_gam()], [tall_glmer()] or [tall_nn()],
+#'   whose response is a number; of `plot()` and `print()` what these functions
+#'   return. Other objects go to methods of \pkg{brms}, where it is installed.
 #' @param effects (string vector or `NULL`) Covariates, or pairs `"x:f"`, whose
 #'   second one has a line for each level, or for its mean and a standard
 #'   deviation less and more. `NULL`: all covariates but grouping factors, and
@@ -90,11 +90,6 @@ conditional_effects.tall_regression <- function(
     )
   })
   new_conditional(tables, if (scale == "link") "predictor" else "response")
-}
-
-# Smooth terms that are effects of groups.
-is_grouping <- function(record) {
-  length(record$levels) > 0 && record$bs %in% c("re", "fs")
 }
 
 default_effects <- function(fit) {

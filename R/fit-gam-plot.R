@@ -55,6 +55,7 @@ plot.tall_gam <- function(
   if (type != "smooth") {
     return(plot.tall_fit(x, type, ...))
   }
+  refuse_foreign(dots_names(...), foreign_to_smooth_plots)
   check_no_dots(...)
   check_flag(rug)
   partial <- check_count(partial, min = 0)
@@ -82,6 +83,18 @@ plot.tall_gam <- function(
   of_data <- smooth_points(x, shown, if (derivative) 0 else partial, rug)
   draw_panels(shown, shape, of_data, if (derivative) "derivative" else "effect")
 }
+
+# Arguments of mgcv's plot.gam().
+foreign_to_smooth_plots <- c(
+  select = "`smooths` says which terms, by name.",
+  residuals = "`partial` says of how many rows to show partial residuals.",
+  se = "`prob` has the probability of the bands.",
+  pages = "All panels are of one picture; `smooths` chooses.",
+  scale = "Panels share the axis of the effect.",
+  shade = "Bands are shaded.",
+  all.terms = "`conditional_effects(fit)` has effects of ordinary terms, too.",
+  trans = "`conditional_effects(fit)` is on the scale of the response."
+)
 
 # One table of several, with a column for the panel, the axes as x and z, and
 # what else tells rows apart as group.

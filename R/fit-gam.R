@@ -204,6 +204,33 @@ formula.tall_gam <- function(x, ...) {
   if (has_smooths(x)) x$formula else NextMethod()
 }
 
+# What is settled of smooth terms fills screens, so that it is not printed.
+#' @rdname fitted-values
+#' @export
+terms.tall_gam <- function(x, ...) {
+  terms <- NextMethod()
+  if (has_smooths(x)) {
+    class(terms) <- c("tall_terms", class(terms))
+  }
+  terms
+}
+
+#' @export
+print.tall_terms <- function(x, ...) {
+  check_no_dots(...)
+  shown <- x
+  predvars <- as.list(attr(x, "predvars"))
+  attr(shown, "predvars") <- as.call(lapply(predvars, function(expression) {
+    if (!is.null(settled_smooth(expression))) {
+      expression$smooth <- quote(`...`)
+    }
+    expression
+  }))
+  class(shown) <- setdiff(class(x), "tall_terms")
+  print(shown)
+  invisible(x)
+}
+
 # ---- print and summary -------------------------------------------------------
 
 #' @rdname summary.tall_fit

@@ -12,7 +12,7 @@ group_request <- function(
 ) {
   check_flag(allow_new_levels)
   if (is.null(fit$groups)) {
-    check_no_groups(re_formula)
+    check_no_groups(fit, re_formula)
     return(NULL)
   }
   structure(
@@ -25,7 +25,21 @@ group_request <- function(
   )
 }
 
-check_no_groups <- function(re_formula) {
+check_no_groups <- function(fit, re_formula) {
+  grouping <- Filter(is_grouping, terms_smooths(fit$terms))
+  if (length(grouping) > 0 && !is.null(re_formula)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.arg re_formula} cannot leave out {.code {names(grouping)[[1]]}}: it
+         is a smooth term, and predictions are of all of these.",
+        i = "{.code predict(fit, newdata, type = \"terms\")} has each term by
+             itself."
+      ),
+      argument = "re_formula",
+      value = re_formula
+    )
+  }
   none <- no_groups$re_formula
   if (!none$test(re_formula)) {
     abort_expected(re_formula, none$expected, none$hint, arg = "re_formula")

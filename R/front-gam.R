@@ -6,8 +6,9 @@
 #'
 #' Smooth functions of covariates beside ordinary terms, as in `mgcv::gam()`,
 #' with the posterior of the smoothing parameters, and nothing to tune. Draws
-#' are exact: steps look at a few rows, those of a Gaussian response at sums over
-#' them, and at all rows where another parameter of the response is sampled.
+#' are exact: steps look at a few rows, those of a Gaussian response at sums
+#' over them, and at all rows where another parameter of the response is
+#' sampled.
 #'
 #' @param formula (formula) As in mgcv: ordinary terms, and smooth ones:
 #'   * `s(x)`, `s(x, k = 20, bs = "cr")`: a curve; `k` is the size of its basis,

@@ -40,8 +40,8 @@ proposal_places <- c(
 #' @details
 #' With \eqn{e_i(\theta)}{e_i(theta)} what is left of a row beyond its
 #' second-order expansion, \eqn{N(m, \Sigma)}{N(m, Sigma)} the normal
-#' distribution that all expansions add up to (see [kernel_smh()]) and \eqn{S} the rows that are
-#' `awkward`, the surrogate is
+#' distribution that all expansions add up to (see [kernel_smh()]) and \eqn{S}
+#' the rows that are `awkward`, the surrogate is
 #' \deqn{\hat\pi(\theta) \propto N(\theta; m, \Sigma) \, e^{-e_0(\theta)}
 #' \prod_{i \in S} e^{-e_i(\theta)},}{pi^(theta) prop. N(theta; m, Sigma)
 #' exp(-e_0(theta)) prod_(i in S) exp(-e_i(theta)),} \eqn{e_0} what is left of

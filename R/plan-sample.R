@@ -106,7 +106,8 @@
 #' find its mean, where the rows are then expanded, and its covariance; its
 #' chain slices the predictors of rows of the first kind, one at a time, and
 #' draws all else at once from its normal distribution given them. A pilot of
-#' 400 steps says again what is accepted: a tenth is enough, within the same time.
+#' 400 steps says again what is accepted: a tenth is enough, within the same
+#' time.
 #'
 #' Then, with more than 2,000 rows, Leimkuhler-Matthews dynamics with control
 #' variates of order 2 (see [gradient_cv()]) in coordinates \eqn{\phi = L^T

@@ -166,6 +166,13 @@ foreign_to_methods <- c(
   probs = "`posterior_interval(fit, prob = )` has quantiles.",
   robust = "`posterior::summarise_draws(fit, median, mad)` is robust.",
   terms = "Predictions are of all terms.",
+  exclude = paste(
+    "`predict(fit, newdata, type = \"terms\")` has terms one by one, which",
+    "add up."
+  ),
+  unconditional = "The draws know smoothing parameters as the data tell them.",
+  iterms.type = "Bands of smooth terms are quantiles of their draws.",
+  block.size = "Rows are taken block by block already.",
   dispersion = "The posterior has the spread of the response in it.",
   na.action = "A missing covariate makes a prediction missing.",
   method = "Intervals are quantiles of the draws, or normal ones.",

@@ -33,10 +33,11 @@ expect_moments_near <- function(ours, other) {
 
 # Moments of a model whose prior has hyperparameters, by importance sampling:
 # hyperparameters from a Student distribution with the moments of `draws`, half
-# as wide again, and coefficients given these from one with the likelihood's expansion
-# about their mean. The weights are by the model's own density at all rows, so
-# that nothing depends on `draws` but how many points count. The steps that are
-# tested have no part in it, and no chain has to find its way through a funnel.
+# as wide again, and coefficients given these from one with the likelihood's
+# expansion about their mean. The weights are by the model's own density at all
+# rows, so that nothing depends on `draws` but how many points count. The steps
+# that are tested have no part in it, and no chain has to find its way through a
+# funnel.
 #
 # draws: iterations x chains x coordinates, of coordinates. Returns the mean and
 # sd of each coordinate, the error of the mean, and how many independent draws

@@ -201,3 +201,48 @@ test_that("fits of other front ends have no smooth terms", {
   expect_error(posterior_smooths(fit, "s(x)"), class = class)
   expect_error(conditional_smooths(fit), class = class)
 })
+
+test_that("terms print without what is settled of smooth ones", {
+  fit <- few_gam(y ~ f + s(x, k = 5))
+  terms <- terms(fit)
+  expect_lt(length(capture.output(print(terms))), 40)
+  expect_match(capture.output(print(terms)), "smooth = ...", all = FALSE)
+  # and are used as others
+  frame <- model.frame(terms, few_rows()[1:3, ])
+  expect_equal(
+    model.matrix(delete.response(terms), frame),
+    model.matrix(fit)[1:3, ],
+    ignore_attr = TRUE
+  )
+  expect_s3_class(terms(few_gam(y ~ f)), c("terms", "formula"), exact = TRUE)
+})
+
+test_that("effects of groups that are smooth terms are not left out unasked", {
+  d <- few_rows()
+  fit <- few_gam(y ~ x + (1 | f))
+  expect_error(
+    predict(fit, d, re_formula = NA),
+    class = "tall_error_unsupported"
+  )
+  expect_identical(predict(fit, d, re_formula = NULL), predict(fit, d))
+  expect_snapshot(error = TRUE, {
+    predict(fit, d, re.form = NA)
+    ranef(fit)
+    predict(fit, d, exclude = "s(f)")
+    plot(fit, select = 1)
+    few_gam(y ~ s(as.numeric(x > 0.5)))
+  })
+})
+
+test_that("what R says of a value is said once", {
+  fit <- few_gam(y ~ s(log(x), k = 4))
+  said <- 0
+  withCallingHandlers(
+    predict(fit, data.frame(x = -1)),
+    warning = function(w) {
+      said <<- said + 1
+      rlang::cnd_muffle(w)
+    }
+  )
+  expect_identical(said, 1)
+})
