@@ -81,6 +81,7 @@ fit_in_passes <- function(front, source, run) {
       needs <- reading$look$why
       if (has_passes(reading)) {
         reader <- pilot_reader(front, reading)
+        front <- settle_reading(front, reading, reader$terms)
         n_missing <- reading$look$n_missing
         pilot <- rows_of_pilot(reading)
         rows <- settle_database(reading, pilot, run$control$refresh)
@@ -177,6 +178,13 @@ source_request <- function(front, source) {
   )
 }
 
+# settle_front() of what a look found; the sketch of a source's data is that of
+# the pilot.
+settle_reading <- function(front, reading, terms) {
+  front$pilot <- reading$pilot[c("data", "counts")]
+  settle_front(front, terms, reading$rows$design$columns)
+}
+
 # How rows of new data are read as those of a pilot were.
 pilot_reader <- function(front, reading) {
   pilot <- list(
@@ -234,7 +242,6 @@ suits_passes <- function(front, run) {
     !isFALSE(front$request$sparse)
   )
   suits_blocks(front$asked) && !any(asks_more) &&
-    is.null(blueprint$priors$prior_smooth) &&
     passes_know(blueprint$family) &&
     !any(are_bounded(blueprint$priors))
 }
@@ -248,6 +255,7 @@ are_bounded <- function(priors) {
     },
     TRUE
   )
+  is_beyond | is_scale & is_quadratic
 }
 
 # A row of a pilot stands for others by its weight, which must be no precision.

@@ -1,6 +1,6 @@
 /* A Gaussian regression that has lost its rows: of them the log likelihood
- * needs no more than weighted means and centred sums of products (spec section
- * 15; passes/sums.h makes them). With d = beta - beta_0 about coefficients of
+ * needs no more than weighted means and centred sums of products (passes/sums.h
+ * makes them). With d = beta - beta_0 about coefficients of
  * least squares, their residual sum of squares RSS_0, S and m of the covariates
  *
  *   RSS(beta) = RSS_0 + d^T S d + W (m^T d)^2
