@@ -274,24 +274,33 @@ recipe_again <- function(plan, segment, control) {
     barker$subsample <- plan$subsample
     barker
   }
-  warn_thrown(thrown, exact, exact_remedy(model, control$front))
+  seconds <- if (!model$traits$is_grouped) {
+    all_rows_seconds(model, mala_steps(model$n_dim), control)
+  }
+  warn_thrown(thrown, exact, exact_remedy(model, control$front), seconds)
   if (exact && model$traits$is_grouped) {
     tell_slow_groups(again, control)
   }
   again
 }
 
-# remedy: see exact_remedy()
-warn_thrown <- function(thrown, exact, remedy) {
+# remedy: see exact_remedy(); seconds: of a run with all rows in every step.
+warn_thrown <- function(thrown, exact, remedy, seconds = NULL) {
   n <- sum(thrown)
   how <- if (exact) {
-    "All were sampled again, exactly, with all rows in every step."
+    paste0(
+      "All are sampled again, exactly, with all rows in every step",
+      told_seconds(seconds),
+      "."
+    )
   } else {
     paste0(
-      "All were sampled again with Barker dynamics, which nothing throws out.
+      "All are sampled again with Barker dynamics, which nothing throws out.
        The bias of the standard deviations is not estimated there; ",
       remedy,
-      " has none, at the price of all rows in every step."
+      " has none, at the price of all rows in every step",
+      told_seconds(seconds),
+      "."
     )
   }
   warn_tall(

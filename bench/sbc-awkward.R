@@ -1,6 +1,7 @@
 # Are default draws right where posteriors are far from normal? Simulation-based
 # calibration (Talts et al., 2018) of tall_glm() with a rare level, a separated
-# level, a baseline without an event, and priors with scales of their own. See
+# level, a baseline without an event, and priors with scales of their own, these
+# also by passes over a stream, and of a Gaussian response from sums. See
 # README.md.
 #
 #   Rscript bench/sbc-awkward.R [replications] [problem ...]
@@ -32,10 +33,13 @@ with_normal_priors <- function(intercept, sd, level_rows) {
 
 half_t <- function(n, df, scale) abs(rt(n, df)) * scale
 
+# Rows of those by passes: of few, steps from rows drawn ahead look at too many.
+n_streamed <- 20000
+
 # Of ten standard normal columns.
-with_scales <- function(prior, draw) {
+with_scales <- function(prior, draw, n = n_row) {
   list(
-    data = function() data.frame(matrix(rnorm(10 * n_row), n_row)),
+    data = function() data.frame(matrix(rnorm(10 * n), n)),
     formula = y ~ .,
     arguments = list(
       prior = prior,
@@ -44,6 +48,59 @@ with_scales <- function(prior, draw) {
     draw = function(x) c(rnorm(1, -1, 0.5), draw(ncol(x) - 1))
   )
 }
+
+with_ridge <- function(...) {
+  with_scales(
+    prior_ridge(df = 3, scale = 0.3),
+    function(d) {
+      sd <- half_t(1, 3, 0.3)
+      c(rnorm(d, 0, sd), ridge_sd = sd)
+    },
+    ...
+  )
+}
+
+# With few coefficients that are not nearly 0.
+with_horseshoe <- function(...) {
+  with_scales(
+    prior_hs(global_scale = 0.01),
+    function(d) {
+      global <- half_t(1, 1, 0.01)
+      local <- half_t(d, 1, 1)
+      slab <- 2.5 / sqrt(rgamma(1, 2, 2))
+      sd <- 1 / sqrt(1 / slab^2 + 1 / (global * local)^2)
+      c(rnorm(d, 0, sd), hs_global = global, hs_slab = slab)
+    },
+    ...
+  )
+}
+
+# The same where rows are only passed over: a look at 4,000 of them, and blocks.
+streamed <- function(problem) {
+  problem$source <- function(data) {
+    n <- nrow(data)
+    tall_stream(function() {
+      at <- 0
+      function() {
+        rows <- at + seq_len(min(4000, n - at))
+        at <<- at + length(rows)
+        if (length(rows) > 0) data[rows, , drop = FALSE]
+      }
+    })
+  }
+  problem
+}
+
+# A Gaussian response, its sigma another parameter.
+gaussian_response <- function(problem) {
+  draw <- problem$draw
+  problem$family <- gaussian()
+  problem$arguments$prior_aux <- prior_exponential(1)
+  problem$draw <- function(x) c(draw(x), sigma = rexp(1))
+  problem
+}
+
+put_settings <- utils::getFromNamespace("put_settings", "tallbayes")
 
 # draw(x): the intercept at the columns' means, the coefficients, and then by name
 # what else a fit has draws of
@@ -60,27 +117,15 @@ problems <- list(
   `baseline-without-event` = function() {
     with_normal_priors(c(-3, 0.5), c(0.5, 3, 3), c(50, 1450, 1000))
   },
-  ridge = function() {
-    with_scales(
-      prior_ridge(df = 3, scale = 0.3),
-      function(d) {
-        sd <- half_t(1, 3, 0.3)
-        c(rnorm(d, 0, sd), ridge_sd = sd)
-      }
-    )
+  ridge = function() with_ridge(),
+  horseshoe = function() with_horseshoe(),
+  `ridge-stream` = function() streamed(with_ridge(n_streamed)),
+  `horseshoe-stream` = function() streamed(with_horseshoe(n_streamed)),
+  `gaussian-ridge-stream` = function() {
+    streamed(gaussian_response(with_ridge(n_streamed)))
   },
-  # with few coefficients that are not nearly 0
-  horseshoe = function() {
-    with_scales(
-      prior_hs(global_scale = 0.01),
-      function(d) {
-        global <- half_t(1, 1, 0.01)
-        local <- half_t(d, 1, 1)
-        slab <- 2.5 / sqrt(rgamma(1, 2, 2))
-        sd <- 1 / sqrt(1 / slab^2 + 1 / (global * local)^2)
-        c(rnorm(d, 0, sd), hs_global = global, hs_slab = slab)
-      }
-    )
+  `gaussian-horseshoe-stream` = function() {
+    streamed(gaussian_response(with_horseshoe(n_streamed)))
   }
 )
 
@@ -92,9 +137,16 @@ replication <- function(problem, seed) {
   theta <- problem$draw(x)
   names(theta)[seq_len(ncol(x))] <- colnames(x)
   theta[[1]] <- theta[[1]] - sum(colMeans(x)[-1] * theta[2:ncol(x)])
-  data$y <- as.numeric(runif(nrow(x)) < plogis(drop(x %*% theta[seq_len(ncol(x))])))
+  eta <- drop(x %*% theta[seq_len(ncol(x))])
+  family <- if (is.null(problem$family)) binomial() else problem$family
+  data$y <- if (family$family == "gaussian") {
+    rnorm(nrow(x), eta, theta[["sigma"]])
+  } else {
+    as.numeric(runif(nrow(x)) < plogis(eta))
+  }
+  source <- if (is.null(problem$source)) data else problem$source(data)
   fit <- suppressWarnings(do.call(tall_glm, c(
-    list(problem$formula, data, binomial()),
+    list(problem$formula, source, family),
     problem$arguments,
     list(
       chains = 1, seed = seed, warmup = 200, iter = 200 + sbc_draws * sbc_thin
@@ -105,7 +157,10 @@ replication <- function(problem, seed) {
   rank <- colSums(draws < rep(theta, each = sbc_draws))
   list(
     scores = setNames(qnorm((rank + 0.5) / (sbc_draws + 1)), names(theta)),
-    kernel = fit$kernel$name,
+    kernel = paste0(
+      if (!is.null(problem$source) && !is.null(fit$rows$source)) "passes, ",
+      fit$kernel$name
+    ),
     # what ranks take for granted
     lag_1 = max(apply(draws, 2, function(v) {
       if (sd(v) == 0) 1 else cor(v[-1], v[-sbc_draws])
@@ -115,6 +170,8 @@ replication <- function(problem, seed) {
 
 row_of_problem <- function(name, n_rep) {
   problem <- tryCatch(problems[[name]](), error = function(e) NULL)
+  before <- if (!is.null(problem$source)) put_settings(list(look = list(rows = 4000)))
+  on.exit(if (!is.null(before)) put_settings(before))
   if (is.null(problem)) {
     say("- ", name, ": skipped, the package has no such prior")
     return(NULL)
@@ -150,8 +207,8 @@ bench_start(
   paste("sbc-awkward.R", paste(arguments, collapse = " "))
 )
 say(
-  n_rep, " replications of ", format(n_row, big.mark = ","),
-  " rows each, parameters drawn from their prior, ", sbc_draws, " draws\n",
+  n_rep, " replications of ", format(n_row, big.mark = ","), " rows each (",
+  format(n_streamed, big.mark = ","), " of streams), parameters drawn from their prior, ", sbc_draws, " draws\n",
   "every ", sbc_thin, " steps. The mean of draws is off by that many posterior sds,",
   " their sd by that\nshare, over all parameters; p: of one parameter's location or",
   " spread, and by how many\nthere are of both. Lag 1: the largest correlation of",

@@ -223,8 +223,8 @@ test_that("the warning reads well", {
     {
       warn_far(white, shape, exact = FALSE, c(3, 1000000))
       warn_far(white, shape, exact = TRUE, NULL)
-      warn_thrown(c(TRUE, FALSE, TRUE), exact = FALSE, "`remedy()`")
-      warn_thrown(TRUE, exact = TRUE, "`remedy()`")
+      warn_thrown(c(TRUE, FALSE, TRUE), exact = FALSE, "`remedy()`", 90)
+      warn_thrown(TRUE, exact = TRUE, "`remedy()`", 30)
     },
     transform = scrub,
     cnd_class = TRUE
@@ -326,6 +326,9 @@ test_that("chains that are thrown out are sampled again by what cannot be", {
     class = "tall_warning_recipe"
   )
   expect_identical(as.character(w$call[[1]]), "sg_sample")
+  # what an exact run would cost, in numbers
+  exact <- "all rows in every step: about [0-9.]+ [a-z]+ of one core"
+  expect_match(gsub("\\s+", " ", conditionMessage(w)), exact)
   expect_identical(fit$chains$status, c("ok", "ok"))
   expect_s3_class(fit$kernel, "tall_kernel_sgbd")
   expect_true(all(is.na(fit$bias$sd_bias)))
