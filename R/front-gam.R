@@ -66,7 +66,9 @@
 #'   "tall_regression", "tall_fit")`.
 #' @section Conditions: Those of [tall_glm()]; `tall_error_unsupported` for
 #'   terms that are refused; an error of class `rlib_error_package_not_found`
-#'   where \pkg{mgcv}, a recommended package of R, is not installed.
+#'   where \pkg{mgcv}, a recommended package of R, is not installed;
+#'   `tall_warning_concurvity` where the data cannot tell a smooth term from
+#'   others, as in `x + s(x)`, see [smooth_table()].
 #' @references
 #' Wood (2017). *Generalized Additive Models: An Introduction with R*. CRC.
 #'
@@ -149,10 +151,18 @@ ask_smooths <- function(asked, knots) {
   asked
 }
 
+#' @export
+fit_regression.tall_front_gam <- function(front, run) {
+  fit <- NextMethod()
+  tell_concurvity(fit)
+  fit
+}
+
 # Which columns of the design are blocks, and what pictures need of the data.
 #' @export
 settle_front.tall_front_gam <- function(front, terms, columns) {
   layout <- smooth_layout(terms, columns)
+  tell_lines_in_smooths(terms)
   if (NROW(layout$blocks) > 0) {
     of <- integer(length(columns))
     of[layout$columns$at] <- layout$columns$block
@@ -172,7 +182,9 @@ sketch_of <- function(front, terms) {
     return(NULL)
   }
   home <- environment(asked$formula)
-  names <- union(all.vars(terms), all.vars(asked$matched$offset))
+  given <- c("offset", "weights")
+  names <- unlist(lapply(as.list(asked$matched)[given], all.vars))
+  names <- union(all.vars(terms), names)
   columns <- if (is.null(data)) mget(names, home, inherits = TRUE) else data
   rows <- tryCatch(
     eval(asked$matched$subset, data, home),
@@ -181,7 +193,8 @@ sketch_of <- function(front, terms) {
   sketch <- new_sketch(
     as.list(columns)[intersect(names, names(columns))],
     rows,
-    names_as_levels(terms)
+    names_as_levels(terms),
+    n = setting("gam")$rows
   )
   if (!front$keep_data) {
     sketch["some"] <- list(NULL)
