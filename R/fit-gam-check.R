@@ -38,12 +38,20 @@ basis_checks <- function(fit, layout, curves) {
 # right they have mean 0 anywhere, unlike the deviance residuals of a binary
 # response, which mgcv takes.
 sample_residuals <- function(fit, data) {
-  rows <- test_rows(fit, data)
+  rows <- known_rows(fit, data)
   draws <- choose_draws(fit, NULL)
   eta <- predictor_moments(fit, rows, draws, "link", FALSE)$fit
   mu <- drop(response_mean(fit$family, matrix(eta, 1)))
   out <- row_residuals(fit, "pearson")(rows, mu)
   if (all(is.finite(out))) out
+}
+
+# Of the fit's own data, which may lie beyond knots that were given.
+known_rows <- function(fit, data) {
+  suppressWarnings(
+    test_rows(fit, data),
+    classes = "tall_warning_extrapolation"
+  )
 }
 
 # Numbers and codes of levels, by their text.

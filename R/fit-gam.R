@@ -222,6 +222,29 @@ prior_hessian <- function(prior, functional, own) {
   out
 }
 
+# Constants of smooth terms are of no use to a reader.
+#' @importFrom stats terms
+#' @export
+terms.tall_gam <- function(x, ...) {
+  out <- NextMethod()
+  class(out) <- c("tall_terms", class(out))
+  out
+}
+
+#' @export
+print.tall_terms <- function(x, ...) {
+  check_no_dots(...)
+  predvars <- attr(x, "predvars")
+  for (k in seq_along(predvars)) {
+    if (!is.null(settled_smooth(predvars[[k]]))) {
+      predvars[[k]]$smooth <- quote(...)
+    }
+  }
+  attr(x, "predvars") <- predvars
+  print(structure(x, class = setdiff(class(x), "tall_terms")))
+  invisible(x)
+}
+
 # As it was written: `terms` have s() in place of bars.
 #' @importFrom stats formula
 #' @export
@@ -264,7 +287,7 @@ without_bases <- function(fit, table, all = FALSE) {
 
 print_smooth_estimates <- function(fit, table, digits) {
   smooths <- fit$smooths %||% known_smooths(fit)
-  print(table, digits = digits)
+  print_table(table, digits)
   if (is.null(smooths)) {
     return(invisible())
   }
@@ -278,7 +301,7 @@ print_smooth_estimates <- function(fit, table, digits) {
     row.names = smooths$smooth,
     check.names = FALSE
   )
-  print(shown, digits = digits)
+  print_table(shown, digits)
   small <- smooths[smooths$is_small, ]
   for (k in seq_len(nrow(small))) {
     cat(strwrap(

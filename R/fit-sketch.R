@@ -35,10 +35,6 @@ new_sketch <- function(
   )
 }
 
-is_measured <- function(x) {
-  is.numeric(x) && !is.factor(x)
-}
-
 centre_of <- function(x) {
   if (is_measured(x)) mean(x, na.rm = TRUE) else ends_of(x)[1]
 }

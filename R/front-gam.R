@@ -10,7 +10,8 @@
 #'
 #' @param formula (formula) As in mgcv: ordinary terms, and smooth ones:
 #'   * `s(x)`, `s(x, k = 20, bs = "cr")`: a curve; `k` is the size of its basis,
-#'     `bs` one of mgcv's bases ([mgcv::smooth.terms()]);
+#'     `bs` one of mgcv's bases ([mgcv::smooth.terms()]); `x` may be a date or a
+#'     time, in days and seconds;
 #'   * `s(x, by = f)`: a curve for each level of a factor `f`, whose own effect
 #'     stands beside it, or with a number `z` a coefficient `f(x) z`;
 #'   * `s(x, z)`: a surface with one scale for all directions; `t2(x, z)`: one
@@ -23,7 +24,9 @@
 #' @param prior_smooth (`tall_prior`) The [prior][prior_smooth] of the standard
 #'   deviation of each smooth term, on the scale of the linear predictor.
 #' @param knots (named list or `NULL`) Knots by variable, as in `mgcv::gam()`:
-#'   numeric vectors. `NULL`: of quantiles of the data and their ends.
+#'   numeric vectors. `NULL`: of quantiles of the data and their ends. The first
+#'   and the last are where a cyclic curve begins anew: `s(hour, bs = "cc")` with
+#'   `knots = list(hour = c(0, 24))`.
 #' @inheritParams tall_glm
 #'
 #' @details Smooth term \eqn{k} of a row is

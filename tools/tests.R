@@ -27,6 +27,7 @@ shared_tests <- c(
   "fit-(guard|remote)" = "remote-fit",
   "fit-(conditional|sketch|smooths)" = "gam",
   "front-gam-concurvity" = "gam-check",
+  "fit-print-table" = "gam",
   "fit-r2" = "glm-methods",
   "fit-prior-summary" = "priors",
   "fit-simulate" = "refused",
