@@ -24,9 +24,9 @@
 #' @param prior_smooth (`tall_prior`) The [prior][prior_smooth] of the standard
 #'   deviation of each smooth term, on the scale of the linear predictor.
 #' @param knots (named list or `NULL`) Knots by variable, as in `mgcv::gam()`:
-#'   numeric vectors. `NULL`: of quantiles of the data and their ends. The first
-#'   and the last are where a cyclic curve begins anew: `s(hour, bs = "cc")` with
-#'   `knots = list(hour = c(0, 24))`.
+#'   numeric vectors, or dates. `NULL`: of quantiles of the data and their ends.
+#'   At the first and the last a cyclic curve begins anew: `s(hour, bs = "cc")`
+#'   with `knots = list(hour = c(0, 24))`.
 #' @inheritParams tall_glm
 #'
 #' @details Smooth term \eqn{k} of a row is
