@@ -85,7 +85,7 @@ concurved_terms <- function(fit) {
   is_smooth <- names(of) %in% names(smooths)
   names <- fit$every_variable[seq_len(fit$n_coef)]
   products <- centred_products(
-    information_parts(fit)$likelihood,
+    likelihood_information(fit)$hessian,
     match("(Intercept)", names)
   )
   known <- lines_in_smooths(fit$terms)

@@ -63,6 +63,8 @@
 #' * `tall_warning_concurvity`: a smooth term and others have nearly the same
 #'   columns, and are not known one by one; the fields `term` and `other` are
 #'   their names.
+#' * `tall_warning_smooth`: \pkg{mgcv} makes a smooth term in another way than
+#'   it was asked for, such as with a larger `k`; the field `smooth` names it.
 #' * `tall_warning_source`: a stream or another source could not be closed after
 #'   its rows were read; the fit is kept.
 #'
@@ -257,6 +259,7 @@ warning_kinds <- c(
   "source",
   "extrapolation",
   "concurvity",
+  "smooth",
   names(status_table)[-1]
 )
 
