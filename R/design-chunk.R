@@ -107,13 +107,20 @@ variable_column <- function(source, variable, n) {
 
 # A smooth term that C makes of the columns that it reads.
 smooth_source_column <- function(source, smooth, n) {
-  parts <- Map(variable_column, source$parts, smooth_parts(smooth), n)
+  parts <- Map(part_column, source$parts, smooth_parts(smooth), n)
   smooth_column(
     smooth$basis$cubics,
     smooth$columns,
     parts,
     lengths(smooth$levels)
   )
+}
+
+part_column <- function(source, part, n) {
+  if (part$kind == "numbers") {
+    source$values <- in_units_of(source$values, part$like, part$name)
+  }
+  variable_column(source, part, n)
 }
 
 # Factors of the same levels and logical values are taken as they are.

@@ -6,6 +6,7 @@
 # * label, head, term, by, bs: as mgcv has them; term and by are text.
 # * numbers, multiplier: variables of the basis, and those it is multiplied by;
 #   levels: by factor.
+# * like: by variable that is a date or a time, see design-smooth-numbers.R.
 # * has_base: has the first level no columns, as of an ordered `by` in mgcv?
 # * basis: see new_basis(); NULL: columns are products of the others alone.
 # * columns: data frame, a row a column: name; kind, "random" or "fixed"; block,
@@ -13,7 +14,8 @@
 #   level, the code of joint_codes(), 0: none.
 # * blocks: data frame, a row a block of random columns: block, smooth, penalty,
 #   scale.
-# * takes_rows: is the basis made of the rows, and not of knots alone?
+# * given: numbers whose knots were; takes_rows: is the basis made of the rows,
+#   and not of knots alone?
 # * suffixes: names of the columns of the matrix s() makes.
 # * range: by number, between which values the basis is made for; seen: the same
 #   of the rows it was settled with.
@@ -29,6 +31,10 @@ new_smooth <- function(spec, values, knots = NULL, weights = NULL) {
     values[[name]] <- as.factor(values[[name]])
   }
   kinds <- check_smooth_values(spec, values)
+  like <- times_of(values[spec$term])
+  for (name in names(like)) {
+    values[[name]] <- plain_number(values[[name]], like[[name]], name)
+  }
   whole <- which(!Reduce(`|`, lapply(values, function(x) is.na(x))))
   values <- lapply(values, `[`, whole)
   weights <- weights[whole]
@@ -53,15 +59,21 @@ new_smooth <- function(spec, values, knots = NULL, weights = NULL) {
     levels = lapply(stats::setNames(nm = factors), function(name) {
       levels_of(values[[name]])
     }),
+    like = like,
     has_base = is.ordered(values[[spec$by %||% ""]]) && length(numbers) > 0
   )
   check_smooth_numbers(spec, values, out)
   basis <- if (length(numbers) > 0) {
     own <- knots[intersect(numbers, names(knots))]
+    for (name in names(own)) {
+      arg <- paste0("knots$", name)
+      own[[name]] <- plain_number(own[[name]], like[[name]], arg)
+    }
     new_basis(spec, out, values[numbers], own, weights)
   }
   out$basis <- basis
-  out$takes_rows <- !all(numbers %in% names(knots))
+  out$given <- intersect(numbers, names(knots))
+  out$takes_rows <- length(out$given) < length(numbers)
   out$range <- basis$range
   out$seen <- lapply(values[numbers], range)
   out <- c(out, smooth_columns(out, basis))
@@ -70,9 +82,11 @@ new_smooth <- function(spec, values, knots = NULL, weights = NULL) {
 
 # By variable, "number" or "factor".
 check_smooth_values <- function(spec, values) {
-  kinds <- vapply(names(values), function(name) {
-    value_kind(values[[name]], name)
-  }, "")
+  kinds <- rep("", length(values))
+  names(kinds) <- names(values)
+  for (name in names(values)) {
+    kinds[[name]] <- value_kind(values[[name]], name, spec)
+  }
   in_basis <- intersect(names(kinds)[kinds == "factor"], spec$term)
   if (!any(spec$bs %in% c("re", "fs")) && length(in_basis) > 0) {
     abort_factor_in_smooth(in_basis[[1]], values[[in_basis[[1]]]], spec)
@@ -88,21 +102,6 @@ check_smooth_values <- function(spec, values) {
     )
   }
   kinds
-}
-
-value_kind <- function(x, name) {
-  if (is.factor(x) || is.character(x)) {
-    return("factor")
-  }
-  is_number <- is_plain_numeric(x) || is.logical(x)
-  if (!is_number || length(dim(x)) > 1) {
-    abort_expected(x, "a numeric vector or a factor", arg = name)
-  }
-  bad <- which(abs(x) > most_of_data)
-  if (length(bad) > 0) {
-    abort_number(x, bad[[1]], arg = name)
-  }
-  "number"
 }
 
 abort_factor_in_smooth <- function(name, value, spec) {
@@ -145,6 +144,7 @@ check_smooth_numbers <- function(spec, values, smooth) {
   if (length(smooth$numbers) == 0) {
     return(invisible())
   }
+  check_three_values(spec, values, smooth)
   margins <- if (spec$head == "t2") {
     rep_len(ifelse(is.na(spec$k), 5, spec$k), length(smooth$numbers))
   } else if (length(smooth$numbers) == 1) {
@@ -168,6 +168,30 @@ check_smooth_numbers <- function(spec, values, smooth) {
         argument = "k",
         expected = n,
         value = margins[[j]]
+      )
+    }
+  }
+}
+
+# Of fewer a curve is a straight line, and no basis is made.
+check_three_values <- function(spec, values, smooth) {
+  for (name in smooth$numbers) {
+    if (n_distinct(values[[name]], 3) < 3) {
+      is_one <- length(smooth$numbers) == 1
+      abort_input(
+        c(
+          "{.arg {name}} must have at least three distinct values in
+           {.code {smooth$label}}, and has two.",
+          i = if (is_one) {
+            "Write {.code {name}} itself: a straight line has all of them."
+          } else {
+            other <- setdiff(smooth$numbers, name)[[1]]
+            "Write {.code s({other}, by = factor({name}))}: a curve for each."
+          }
+        ),
+        argument = name,
+        expected = 3,
+        value = 2
       )
     }
   }

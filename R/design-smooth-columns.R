@@ -34,7 +34,7 @@ smooth_column <- function(cubics, columns, parts, sizes = integer()) {
 # as compile_design() describes variables.
 smooth_parts <- function(smooth) {
   numbers <- lapply(c(smooth$numbers, smooth$multiplier), function(name) {
-    part_variable(name, "numbers", NULL)
+    part_variable(name, "numbers", NULL, smooth$like[[name]])
   })
   levels <- Map(
     function(name, levels) part_variable(name, "levels", levels),
@@ -45,7 +45,8 @@ smooth_parts <- function(smooth) {
   unname(c(numbers[is_basis], levels, numbers[!is_basis]))
 }
 
-part_variable <- function(name, kind, levels) {
+# like: see design-smooth-numbers.R.
+part_variable <- function(name, kind, levels, like = NULL) {
   expression <- str2lang(name)
   list(
     name = name,
@@ -54,6 +55,7 @@ part_variable <- function(name, kind, levels) {
     kind = kind,
     size = 1L,
     levels = levels,
-    is_logical = FALSE
+    is_logical = FALSE,
+    like = like
   )
 }

@@ -223,23 +223,24 @@ check_knots <- function(knots) {
   }
   for (name in names(knots)) {
     own <- knots[[name]]
-    if (!is_plain_numeric(own) || length(own) < 2 || !all_finite(own)) {
+    is_number <- is_plain_numeric(own) || is_time(own)
+    if (!is_number || length(own) < 2 || !all(is.finite(own))) {
       abort_expected(
         own,
-        "at least two finite numbers",
+        "at least two finite numbers, or dates or times,",
         arg = paste0("knots$", name)
       )
     }
     if (length(unique(own)) < 2) {
       abort_input(
         "{.arg knots${name}} must have at least two values, not
-         {format_number(own[[1]])} alone.",
+         {format(own[[1]])} alone.",
         argument = "knots",
         value = own
       )
     }
   }
-  lapply(knots, as.double)
+  lapply(knots, function(own) if (is_time(own)) own else as.double(own))
 }
 
 check_unused_knots <- function(knots, formula) {

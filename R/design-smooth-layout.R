@@ -72,12 +72,14 @@ name_smooths <- function(x, terms) {
 # Rows of a fit beyond the knots that were given.
 tell_beyond_knots <- function(terms) {
   for (smooth in terms_smooths(terms)) {
-    for (name in smooth$numbers) {
+    is_anew <- vapply(smooth$numbers, is_periodic, TRUE, smooth = smooth)
+    for (name in smooth$numbers[!is_anew]) {
       range <- smooth$range[[name]]
       seen <- smooth$seen[[name]]
       slack <- 1e-9 * diff(range)
       if (seen[[1]] < range[[1]] - slack || seen[[2]] > range[[2]] + slack) {
-        numbers <- vapply(c(seen, range), format_number, "")
+        like <- smooth$like[[name]]
+        numbers <- vapply(c(seen, range), format_like, "", like = like)
         warn_tall("extrapolation", c(
           "{.arg {name}} has values outside of its knots: {.code {smooth$label}}
            goes on beyond them as its basis does.",

@@ -39,6 +39,9 @@ smooths_beyond_sql <- function(design) {
     if (!is_in_table(smooth)) {
       return(paste0("`", smooth$label, "` is no table of cubics"))
     }
+    if (length(smooth$like) > 0) {
+      return(paste0("`", smooth$label, "` is of dates or times"))
+    }
   }
   pieces <- vapply(smooths, function(smooth) {
     prod(dim(smooth$basis$cubics$coefficients)[-1])

@@ -122,12 +122,7 @@ smooth_values <- function(smooth, data) {
 smooth_inputs <- function(smooth, data) {
   numbers <- c(smooth$numbers, smooth$multiplier)
   values <- lapply(stats::setNames(nm = numbers), function(name) {
-    x <- data[[name]]
-    is_number <- is_plain_numeric(x) || is.logical(x)
-    if (!is_number || length(dim(x)) > 1) {
-      abort_expected(x, "numeric", arg = name)
-    }
-    as.double(x)
+    plain_number(data[[name]], smooth$like[[name]], name)
   })
   codes <- lapply(stats::setNames(nm = names(smooth$levels)), function(name) {
     level_codes(data[[name]], smooth$levels[[name]], name)
@@ -185,13 +180,17 @@ joint_codes <- function(smooth, values) {
   code + 1
 }
 
-# Rows of `data` outside of the range that the basis was made for: there, curves
-# go on as the basis does.
+# Rows of `data`, numbers, outside of the range that the basis was made for:
+# there, curves go on as the basis does. Where one begins anew behind ends that
+# were given, that is no extrapolation.
 outside_range <- function(smooth, data) {
   outside <- logical(length(data[[1]]))
   for (name in smooth$numbers) {
+    if (is_periodic(smooth, name) && name %in% smooth$given) {
+      next
+    }
     range <- smooth$range[[name]]
-    x <- as.double(data[[name]])
+    x <- data[[name]]
     outside <- outside | (!is.na(x) & (x < range[[1]] | x > range[[2]]))
   }
   outside
@@ -204,25 +203,35 @@ tell_extrapolation <- function(terms, data) {
     texts <- smooth$numbers
     values <- lapply(stats::setNames(nm = texts), function(text) {
       # a warning such as of log(-1) has come with the columns
-      suppressWarnings(
+      x <- suppressWarnings(
         eval(str2lang(text), data, attr(terms, ".Environment"))
       )
+      plain_number(x, smooth$like[[text]], text)
     })
     outside <- outside_range(smooth, values)
     if (any(outside)) {
       at <- which(outside)[[1]]
       shown <- vapply(texts, function(text) {
         own <- smooth$range[[text]]
+        like <- smooth$like[[text]]
         paste0(
-          text, " = ", format_number(values[[text]][[at]]), ", known from ",
-          format_number(own[[1]]), " to ", format_number(own[[2]])
+          text, " = ", format_like(values[[text]][[at]], like),
+          ", known from ", format_like(own[[1]], like), " to ",
+          format_like(own[[2]], like)
         )
       }, "")
+      is_anew <- vapply(texts, is_periodic, TRUE, smooth = smooth) &
+        !texts %in% smooth$given
       warn_tall("extrapolation", c(
         "{.code {smooth$label}} is extrapolated in
          {count_noun(sum(outside), 'row')} of {.arg newdata}.",
         x = escape_cli(paste0("Row ", format_count(at), " has ",
-          paste(shown, collapse = "; "), "."))
+          paste(shown, collapse = "; "), ".")),
+        i = if (any(is_anew)) {
+          name <- texts[is_anew][[1]]
+          "It begins anew behind the ends of the data: {.arg knots} says where
+           its period ends, as in {.code knots = list({name} = c(0, 24))}."
+        }
       ))
     }
   }

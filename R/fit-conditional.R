@@ -147,13 +147,14 @@ effect_axes <- function(effect, sketch, covariates, resolution) {
   }
   axes <- sketch$ends[names]
   if (is_measured(axes[[1]])) {
-    ends <- axes[[1]]
-    axes[[1]] <- seq(ends[[1]], ends[[2]], length.out = resolution)
+    axes[[1]] <- even_values(axes[[1]], resolution)
   }
   if (length(axes) == 2 && is_measured(axes[[2]])) {
     at <- sketch$centre[[names[[2]]]]
-    sd <- stats::sd(sketch$some[[names[[2]]]] %||% sketch$ends[[names[[2]]]])
-    axes[[2]] <- signif(at + c(-1, 0, 1) * sd, 3)
+    some <- sketch$some[[names[[2]]]] %||% sketch$ends[[names[[2]]]]
+    x <- as.double(unclass(at)) +
+      c(-1, 0, 1) * stats::sd(as.double(unclass(some)))
+    axes[[2]] <- if (is_time(at)) as_they_were(x, at[0]) else signif(x, 3)
   }
   axes
 }

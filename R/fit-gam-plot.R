@@ -20,7 +20,8 @@
 #' @param resolution,ndraws As of [posterior_smooths()].
 #' @param ... Passed on to [plot.tall_fit()].
 #'
-#' @return A ggplot, with a panel for each term.
+#' @return A ggplot, with a panel for each term; of more than eight groups
+#'   curves are drawn without their bands.
 #' @section Conditions: Those of [posterior_smooths()]; `tall_error_stale` where
 #'   partial residuals are asked for and the fit has no rows to take them of.
 #' @seealso [conditional_effects()] on the scale of the response
@@ -73,13 +74,16 @@ plot.tall_gam <- function(
   if (!is.null(smooths)) {
     shape <- shapes[[1]]
   }
-  left <- names(shown)[shapes != shape]
+  # dates are on an axis of their own
+  kinds <- paste(shapes, vapply(shown, axis_kind, ""))
+  kind <- kinds[shapes == shape][[1]]
+  left <- names(shown)[kinds != kind]
   if (length(left) > 0) {
     cli::cli_inform(
       "Not in the same picture: {.val {left}}; choose with {.arg smooths}."
     )
   }
-  shown <- shown[shapes == shape]
+  shown <- shown[kinds == kind]
   of_data <- smooth_points(x, shown, if (derivative) 0 else partial, rug)
   draw_panels(shown, shape, of_data, if (derivative) "derivative" else "effect")
 }
@@ -106,19 +110,50 @@ panel_table <- function(tables) {
     groups <- table[axes[seq_along(axes) > n_axis]]
     data.frame(
       panel = panel_label(table),
-      x = if (n_axis > 0) as.double(table[[axes[[1]]]]) else NA_real_,
-      z = if (n_axis > 1) as.double(table[[axes[[2]]]]) else NA_real_,
-      group = if (length(groups) > 0) {
-        as.character(interaction(groups, sep = ", "))
-      } else {
-        ""
-      },
+      x = if (n_axis > 0) on_axis(table[[axes[[1]]]]) else NA_real_,
+      z = if (n_axis > 1) on_axis(table[[axes[[2]]]]) else NA_real_,
+      group = group_text(groups, nrow(table)),
       table[c("estimate__", "lower__", "upper__")]
     )
   })
   out <- do.call(rbind, unname(parts))
   out$panel <- factor(out$panel, unique(out$panel))
   out
+}
+
+# A factor in the order of the levels, or numbers, of what tells n rows apart.
+group_text <- function(groups, n) {
+  if (length(groups) == 0) {
+    return(factor(rep("", n)))
+  }
+  groups <- lapply(groups, function(x) {
+    if (is.factor(x)) x else factor(x, sort(unique(x)))
+  })
+  interaction(groups, sep = ", ", drop = TRUE, lex.order = TRUE)
+}
+
+# Of one table what its legend is called.
+group_name <- function(tables) {
+  names <- unique(lapply(tables, function(table) {
+    axes <- attr(table, "axes")
+    if (attr(table, "shape") == "curve") axes[-1] else axes
+  }))
+  if (length(names) == 1) paste(names[[1]], collapse = ", ")
+}
+
+# As ggplot2 has an axis for it.
+on_axis <- function(x) {
+  if (inherits(x, c("Date", "POSIXct"))) x else as.double(unclass(x))
+}
+
+axis_kind <- function(table) {
+  class(on_axis(table[[attr(table, "axes")[[1]]]]))[[1]]
+}
+
+axis_text <- function(table, k) {
+  name <- attr(table, "axes")[[k]]
+  x <- table[[name]]
+  if (inherits(x, "difftime")) paste0(name, " (", units(x), ")") else name
 }
 
 panel_label <- function(table) {
@@ -130,7 +165,7 @@ draw_panels <- function(tables, shape, of_data, ylab) {
   aes <- ggplot2::aes
   draw <- switch(
     shape,
-    curve = draw_curves(data, of_data),
+    curve = draw_curves(data, of_data, group_name(tables)),
     surface = ggplot2::ggplot(data, aes(.data[["x"]], .data[["z"]])) +
       ggplot2::geom_raster(aes(fill = .data[["estimate__"]])) +
       ggplot2::geom_contour(
@@ -138,31 +173,45 @@ draw_panels <- function(tables, shape, of_data, ylab) {
         colour = "grey30",
         linewidth = 0.2
       ) +
+      ggplot2::coord_cartesian(expand = FALSE) +
       ggplot2::scale_fill_gradient2(name = ylab),
-    levels = draw_levels(data)
+    levels = draw_levels(data, is_sorted = ylab == "effect")
   )
-  axes <- attr(tables[[1]], "axes")
   is_one <- length(tables) == 1
   draw +
-    ggplot2::facet_wrap(ggplot2::vars(.data[["panel"]]), scales = "free_x") +
+    ggplot2::facet_wrap(
+      ggplot2::vars(.data[["panel"]]),
+      scales = if (shape == "surface") "free" else "free_x"
+    ) +
     ggplot2::labs(
-      x = if (is_one) axes[[1]] else NULL,
-      y = if (shape == "surface" && is_one) axes[[2]] else ylab
+      x = if (is_one) axis_text(tables[[1]], 1) else NULL,
+      y = if (shape != "surface") {
+        ylab
+      } else if (is_one) {
+        axis_text(tables[[1]], 2)
+      }
     )
 }
 
-draw_levels <- function(data) {
-  data$group <- stats::reorder(data$group, data$estimate__)
+# is_sorted: by their effects, as suits groups, and not in their own order.
+draw_levels <- function(data, is_sorted) {
+  if (is_sorted) {
+    data$group <- stats::reorder(data$group, data$estimate__)
+  }
   ggplot2::ggplot(data, ggplot2::aes(.data[["group"]], .data[["estimate__"]])) +
     ggplot2::geom_pointrange(
       ggplot2::aes(ymin = .data[["lower__"]], ymax = .data[["upper__"]]),
       size = 0.2
-    )
+    ) +
+    ggplot2::scale_x_discrete(guide = ggplot2::guide_axis(check.overlap = TRUE))
 }
 
-draw_curves <- function(data, of_data) {
+# Of many groups curves without bands, which would lie on each other. called:
+# the legend, NULL: nothing.
+draw_curves <- function(data, of_data, called) {
   aes <- ggplot2::aes
   has_groups <- any(data$group != "")
+  alpha <- if (nlevels(data$group) > most_bands) 0 else 0.3
   out <- ggplot2::ggplot(data, aes(.data[["x"]], .data[["estimate__"]]))
   if (!is.null(of_data$residuals)) {
     out <- out +
@@ -180,7 +229,7 @@ draw_curves <- function(data, of_data) {
         ymax = .data[["upper__"]],
         fill = .data[["group"]]
       ),
-      alpha = 0.3,
+      alpha = alpha,
       show.legend = has_groups
     ) +
     ggplot2::geom_line(
@@ -201,8 +250,10 @@ draw_curves <- function(data, of_data) {
       ggplot2::scale_colour_manual(values = "steelblue4") +
       ggplot2::scale_fill_manual(values = "steelblue")
   }
-  out + ggplot2::labs(colour = NULL, fill = NULL)
+  out + ggplot2::labs(colour = called, fill = called)
 }
+
+most_bands <- 8
 
 # list(rug, residuals): points of the data in panels of curves; NULL where there
 # are none. n: of how many rows residuals are wanted.
@@ -225,7 +276,11 @@ smooth_points <- function(fit, tables, n, rug) {
   curves <- Filter(function(table) attr(table, "shape") == "curve", tables)
   along <- function(table) {
     axis <- attr(table, "axes")[[1]]
-    as.double(eval(str2lang(axis), some, environment(fit$formula)))
+    on_axis(in_units_of(
+      eval(str2lang(axis), some, environment(fit$formula)),
+      table[[axis]][0],
+      axis
+    ))
   }
   bind <- function(f) {
     parts <- lapply(curves, f)
@@ -238,7 +293,9 @@ smooth_points <- function(fit, tables, n, rug) {
   out <- list()
   if (rug) {
     out$rug <- bind(function(table) {
-      x <- stats::quantile(along(table), (0:100) / 100, names = FALSE)
+      x <- along(table)
+      at <- stats::quantile(unclass(x), (0:100) / 100, names = FALSE)
+      x <- as_they_were(at, if (is_time(x)) x[0])
       data.frame(panel = panel_label(table), x = x)
     })
   }
@@ -263,7 +320,7 @@ smooth_points <- function(fit, tables, n, rug) {
 
 # (y - mu) / (dmu / deta) of rows at the posterior mean.
 working_residuals <- function(fit, data) {
-  rows <- test_rows(fit, data)
+  rows <- known_rows(fit, data)
   draws <- choose_draws(fit, NULL)
   eta <- predictor_moments(fit, rows, draws, "link", FALSE)$fit
   mean_at <- function(eta) {

@@ -20,19 +20,43 @@
 #' Gaussian model, and \eqn{P_\sigma}{P_sigma} the precision of the prior: of a
 #' Student prior that of the normal with the same slope at the draw, of a
 #' Laplace or a uniform prior one over the variance. They lie between 0 and the
-#' number of the term's columns. A term that uses nearly
-#' all of its columns may have too small a basis: `is_small` is `TRUE` where
-#' they are within a tenth, and `print()` then says so; fit again with a larger
-#' `k`.
+#' number of the term's columns.
+#'
+#' *Too small a basis?* As `mgcv::k.check()` has it, `k_index` compares
+#' neighbours along the term's covariates: with \eqn{r} the Pearson residuals at
+#' the posterior mean, of up to 5,000 rows that the fit keeps,
+#' \deqn{\frac{\mathrm{mean}[(r_i - r_j)^2] / 2}{\mathrm{var}(r)},}{mean[(r_i -
+#' r_j)^2] / (2 var(r)),} the mean over neighbours \eqn{i, j}: along a curve the
+#' next row, on a surface the three nearest. Residuals in which no curve is left
+#' have 1, up to chance; `p_value` is the chance of one as small, over all
+#' orders of the residuals, by its normal approximation (Cliff & Ord 1981).
+#' (mgcv takes deviance residuals, which of binary responses are alike where the
+#' model is right, too.) `is_small` is `TRUE` where a curve uses more than 0.8
+#' of its columns and the `p_value` is below 0.05, and where rows are not kept,
+#' both being `NA`, where it uses more than 0.9; `print()` then says so: fit
+#' again with a larger `k`.
+#'
+#' *In other terms?* `concurvity` is how much of the curve other terms have: the
+#' share of the sum of squares of its columns that a regression on theirs
+#' explains, `"estimate"` of `mgcv::concurvity()`, here of columns that are
+#' weighted as in \eqn{H}. Near 1, the data cannot tell it from them: both are
+#' known badly, their sum well. Effects of levels and `bs = "fs"`, which
+#' their priors draw to 0, do not count. The front end warns where a term has
+#' more than 0.95 in others.
 #'
 #' `sd` is the prior standard deviation of the penalised part of the curve, the
 #' root of \eqn{\sum \sigma_k^2}{sum sigma_k^2} over its penalties.
 #'
 #' @return A data frame with a row for each curve: `smooth`, its name; `sd`,
 #'   `sd_lower`, `sd_upper`, posterior mean and interval; `edf`, `edf_lower`,
-#'   `edf_upper`; `size`, the number of its columns; `is_small`.
+#'   `edf_upper`; `size`, the number of its columns; `concurvity`, `k_index`,
+#'   `p_value` and `is_small`, as above.
 #' @section Conditions: `tall_error_unsupported` for a fit without smooth terms,
 #'   or which has not kept the draws of all parameters.
+#' @references
+#' Cliff & Ord (1981). *Spatial Processes: Models & Applications*. Pion.
+#'
+#' Wood (2017). *Generalized Additive Models: An Introduction with R*. CRC.
 #' @seealso [prior_smooth], [conditional_smooths()]
 #' @examplesIf requireNamespace("mgcv", quietly = TRUE)
 #' fit <- tall_gam(mpg ~ s(wt, k = 6) + s(hp, k = 6), mtcars, seed = 1)
@@ -44,7 +68,8 @@ smooth_table <- function(fit, prob = 0.9, ndraws = 200) {
   layout <- gam_layout(fit)
   curves <- unique(layout$columns$smooth)
   sds <- curve_sds(fit, layout, curves)
-  edf <- curve_edf(fit, layout, curves, check_count(ndraws))
+  information <- likelihood_information(fit)
+  edf <- curve_edf(fit, layout, curves, check_count(ndraws), information)
   summed <- function(x) {
     bounds <- apply(x, 2, stats::quantile, probs, names = FALSE, na.rm = TRUE)
     cbind(colMeans(x), t(matrix(bounds, 2)))
@@ -52,6 +77,20 @@ smooth_table <- function(fit, prob = 0.9, ndraws = 200) {
   sds <- summed(sds)
   edf <- summed(edf)
   size <- as.integer(table(factor(layout$columns$smooth, curves)))
+  checks <- basis_checks(fit, layout, curves)
+  shared <- curve_concurvity(
+    fit,
+    layout,
+    curves,
+    information$hessian
+  )
+  choice <- setting("gam")
+  share <- edf[, 1] / size
+  is_small <- ifelse(
+    is.na(checks$p_value),
+    share > choice$alone,
+    share > choice$full & checks$p_value < choice$p_value
+  )
   data.frame(
     smooth = curves,
     sd = sds[, 1],
@@ -61,8 +100,10 @@ smooth_table <- function(fit, prob = 0.9, ndraws = 200) {
     edf_lower = edf[, 2],
     edf_upper = edf[, 3],
     size = size,
-    is_small = is_wiggly(fit, layout, curves) &
-      !is.na(sds[, 1]) & !is.na(edf[, 1]) & edf[, 1] > 0.9 * size
+    concurvity = shared,
+    checks,
+    is_small = is_small & is_wiggly(fit, layout, curves) & !is.na(sds[, 1]) &
+      !is.na(edf[, 1])
   )
 }
 
@@ -112,10 +153,9 @@ curve_sds <- function(fit, layout, curves) {
   sqrt(matrix(square, nrow(draws)))
 }
 
-# Draws x curves, of n draws.
-curve_edf <- function(fit, layout, curves, n) {
+# Draws x curves, of n draws. information: of likelihood_information().
+curve_edf <- function(fit, layout, curves, n, information) {
   own <- seq_len(fit$n_coef)
-  information <- likelihood_information(fit)
   prior <- own_priors(fit)
   mixture <- fit$prior$mixture
   draws <- plain_draws(fit)
@@ -195,6 +235,29 @@ own_priors <- function(fit) {
   }
 }
 
+# Constants of smooth terms are of no use to a reader.
+#' @importFrom stats terms
+#' @export
+terms.tall_gam <- function(x, ...) {
+  out <- NextMethod()
+  class(out) <- c("tall_terms", class(out))
+  out
+}
+
+#' @export
+print.tall_terms <- function(x, ...) {
+  check_no_dots(...)
+  predvars <- attr(x, "predvars")
+  for (k in seq_along(predvars)) {
+    if (!is.null(settled_smooth(predvars[[k]]))) {
+      predvars[[k]]$smooth <- quote(...)
+    }
+  }
+  attr(x, "predvars") <- predvars
+  print(structure(x, class = setdiff(class(x), "tall_terms")))
+  invisible(x)
+}
+
 # As it was written: `terms` have s() in place of bars.
 #' @importFrom stats formula
 #' @export
@@ -264,7 +327,7 @@ without_bases <- function(fit, table, all = FALSE) {
 
 print_smooth_estimates <- function(fit, table, digits) {
   smooths <- fit$smooths %||% known_smooths(fit)
-  print(table, digits = digits)
+  print_table(table, digits)
   if (is.null(smooths)) {
     return(invisible())
   }
@@ -278,14 +341,29 @@ print_smooth_estimates <- function(fit, table, digits) {
     row.names = smooths$smooth,
     check.names = FALSE
   )
-  print(shown, digits = digits)
-  small <- smooths$smooth[smooths$is_small]
-  if (length(small) > 0) {
-    text <- paste0(
-      "Nearly all columns of ",
-      paste(small, collapse = ", "),
-      " are used: a larger k may fit better."
-    )
-    cat(strwrap(text, getOption("width") + 1, exdent = 2), sep = "\n")
+  print_table(shown, digits)
+  small <- smooths[smooths$is_small, ]
+  for (k in seq_len(nrow(small))) {
+    cat(strwrap(
+      small_text(small[k, ]),
+      getOption("width") + 1,
+      exdent = 2
+    ), sep = "\n")
   }
+}
+
+small_text <- function(smooth) {
+  paste0(
+    smooth$smooth, " uses ", signif(smooth$edf, 3), " of its ",
+    count_noun(smooth$size, "column"),
+    if (!is.na(smooth$p_value)) {
+      p <- max(0.001, signif(smooth$p_value, 1))
+      paste0(
+        ", and residuals beside each other are alike (k-index ",
+        signif(smooth$k_index, 2), ", p ",
+        if (smooth$p_value < 0.001) "< 0.001" else paste("=", p), ")"
+      )
+    },
+    ": fit it again with a larger k."
+  )
 }

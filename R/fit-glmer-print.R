@@ -14,7 +14,7 @@ print_grouped_estimates <- function(fit, table, digits) {
       cat(title, "\n", sep = "")
       part <- table[rows, , drop = FALSE]
       rownames(part) <- names
-      print(part, digits = digits)
+      print_table(part, digits)
     }
   }
   block(

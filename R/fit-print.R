@@ -38,7 +38,7 @@ print_estimates <- function(fit, table, digits, is_chosen) {
   if (has_smooths(fit) && !is_chosen) {
     print_smooth_estimates(fit, table, digits)
   } else if (is.null(fit$groups) || is_chosen) {
-    print(table, digits = digits)
+    print_table(table, digits)
   } else {
     print_grouped_estimates(fit, table, digits)
   }

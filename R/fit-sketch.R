@@ -37,15 +37,11 @@ new_sketch <- function(
   )
 }
 
-is_measured <- function(x) {
-  is.numeric(x) && !is.factor(x)
-}
-
 centre_of <- function(x, counts = NULL) {
   if (!is_measured(x)) {
     return(ends_of(x)[1])
   }
-  if (is.null(counts)) {
+  if (is.null(counts) || is_time(x)) {
     return(mean(x, na.rm = TRUE))
   }
   stats::weighted.mean(x, counts, na.rm = TRUE)

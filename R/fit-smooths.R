@@ -152,7 +152,12 @@ smooth_grid_of <- function(record, resolution) {
   n <- if (length(numeric) > 1) ceiling(sqrt(20 * resolution)) else resolution
   axes <- lapply(seq_along(numeric), function(k) {
     ends <- record$range[[k]]
-    if (k <= 2) seq(ends[[1]], ends[[2]], length.out = n) else mean(ends)
+    x <- if (k <= 2) {
+      seq(ends[[1]], ends[[2]], length.out = n)
+    } else {
+      mean(ends)
+    }
+    as_they_were(x, record$like[[numeric[[k]]]])
   })
   names(axes) <- numeric
   levels <- lapply(record$levels, function(x) {
@@ -239,9 +244,13 @@ grid_values <- function(record, grid, derivative) {
   ends <- record$range[[1]]
   step <- diff(ends) * 1e-4
   up <- down <- grid
-  up[[name]] <- pmin(grid[[name]] + step, ends[[2]])
-  down[[name]] <- pmax(grid[[name]] - step, ends[[1]])
-  gap <- up[[name]] - down[[name]]
+  like <- record$like[[name]]
+  x <- plain_number(grid[[name]], like, name)
+  above <- pmin(x + step, ends[[2]])
+  below <- pmax(x - step, ends[[1]])
+  up[[name]] <- as_they_were(above, like)
+  down[[name]] <- as_they_were(below, like)
+  gap <- above - below
   (smooth_values(record, up) - smooth_values(record, down)) / gap
 }
 

@@ -12,7 +12,8 @@
 #'
 #' @param formula (formula) As in mgcv: ordinary terms, and smooth ones:
 #'   * `s(x)`, `s(x, k = 20, bs = "cr")`: a curve; `k` is the size of its basis,
-#'     `bs` one of mgcv's bases ([mgcv::smooth.terms()]);
+#'     `bs` one of mgcv's bases ([mgcv::smooth.terms()]); `x` may be a date or a
+#'     time, in days and seconds;
 #'   * `s(x, by = f)`: a curve for each level of a factor `f`, whose own effect
 #'     stands beside it, or with a number `z` a coefficient `f(x) z`;
 #'   * `s(x, z)`: a surface with one scale for all directions; `t2(x, z)`: one
@@ -27,7 +28,9 @@
 #' @param prior_smooth (`tall_prior`) The [prior][prior_smooth] of the standard
 #'   deviation of each smooth term, on the scale of the linear predictor.
 #' @param knots (named list or `NULL`) Knots by variable, as in `mgcv::gam()`:
-#'   numeric vectors. `NULL`: of quantiles of the data and their ends.
+#'   numeric vectors, or dates. `NULL`: of quantiles of the data and their ends.
+#'   At the first and the last a cyclic curve begins anew: `s(hour, bs = "cc")`
+#'   with `knots = list(hour = c(0, 24))`.
 #' @inheritParams tall_glm
 #'
 #' @details Smooth term \eqn{k} of a row is
@@ -82,6 +85,8 @@
 #' @section Conditions: Those of [tall_glm()]; `tall_error_unsupported` for
 #'   terms that are refused; an error of class `rlib_error_package_not_found`
 #'   where \pkg{mgcv}, a recommended package of R, is not installed;
+#'   `tall_warning_concurvity` where the data cannot tell a smooth term from
+#'   others, as in `x + s(x)`, see [smooth_table()];
 #'   `tall_warning_smooth` where \pkg{mgcv} changes a term, such as a `k` that
 #'   is too small for its basis.
 #' @references
@@ -166,10 +171,18 @@ ask_smooths <- function(asked, knots) {
   asked
 }
 
+#' @export
+fit_regression.tall_front_gam <- function(front, run) {
+  fit <- NextMethod()
+  tell_concurvity(fit)
+  fit
+}
+
 # Which columns of the design are blocks, and what pictures need of the data.
 #' @export
 settle_front.tall_front_gam <- function(front, terms, columns) {
   layout <- smooth_layout(terms, columns)
+  tell_lines_in_smooths(terms)
   if (NROW(layout$blocks) > 0) {
     of <- integer(length(columns))
     of[layout$columns$at] <- layout$columns$block
@@ -194,7 +207,9 @@ sketch_of <- function(front, terms) {
     }
   }
   home <- environment(asked$formula)
-  names <- union(all.vars(terms), all.vars(asked$matched$offset))
+  given <- c("offset", "weights")
+  names <- unlist(lapply(as.list(asked$matched)[given], all.vars))
+  names <- union(all.vars(terms), names)
   columns <- if (is.null(data)) mget(names, home, inherits = TRUE) else data
   rows <- tryCatch(
     if (!is_pilot) eval(asked$matched$subset, data, home),
@@ -204,6 +219,7 @@ sketch_of <- function(front, terms) {
     as.list(columns)[intersect(names, names(columns))],
     rows,
     names_as_levels(terms),
+    n = setting("gam")$rows,
     counts = if (is_pilot) front$pilot$counts
   )
   if (!front$keep_data) {

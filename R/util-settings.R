@@ -54,6 +54,13 @@ usual_settings <- list(
     numbers = 4096,         # combinations of whole numbers that levels can have
     most = 2^20             # kinds of rows that one query counts
   ),
+  gam = list(
+    rows = 5000,            # that a fit keeps for pictures and residuals
+    full = 0.8,             # share of its columns that a small basis uses,
+    p_value = 0.05,         # and the chance of residuals as much alike;
+    alone = 0.9,            # that share where there are no residuals
+    concurvity = 0.95       # share of a term in others that is told
+  ),
   recipe = list(
     # exact steps from a few rows
     exact_pilot = 400,         # steps

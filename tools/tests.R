@@ -27,6 +27,8 @@ shared_tests <- c(
   "fit-(emmeans|insight|marginal|tidybayes|stan|test-data)" = "ecosystem",
   "fit-(guard|remote)" = "remote-fit",
   "fit-(conditional|sketch|smooths)" = "gam",
+  "front-gam-concurvity" = "gam-check",
+  "fit-print-table" = "gam",
   "fit-r2" = "glm-methods",
   "fit-prior-summary" = "priors",
   "fit-simulate" = "refused",

@@ -393,6 +393,13 @@ test_that("data that a smooth cannot be made of are refused by name", {
   refused(y ~ s(one, k = 3), "one", 7)
   refused(y ~ s(x, by = one), "one", 7)
   refused(y ~ s(m), "m", d$m)
+  # two values are too few for a curve, however small k is
+  d$two <- rep(c(FALSE, TRUE), 100)
+  refused(y ~ s(two), "two", 2)
+  refused(y ~ s(two, k = 2), "two", 2)
+  refused(y ~ t2(x, two), "two", 2)
+  d$i64 <- structure(d$x, class = "integer64")
+  refused(y ~ s(i64), "i64", d$i64)
   refused(y ~ s(x, bs = "fs"), "formula", "x")
   d$z[[5]] <- Inf
   refused(y ~ s(z), "z", Inf)

@@ -320,7 +320,7 @@ test_that("a term by a factor has a curve for each level", {
   band <- conditional_smooths(fit)[["s(x):f"]]
   expect_identical(nrow(band), 200L)
   skip_if_not_installed("ggplot2")
-  expect_identical(unique(plot(fit, "smooth")$data$group), c("a", "b"))
+  expect_identical(levels(plot(fit, "smooth")$data$group), c("a", "b"))
 })
 
 test_that("what cannot be had is refused", {
@@ -479,4 +479,63 @@ test_that("the intercept's prior is of effects of 0, as in rstanarm", {
   }
   s <- log(draws_of_one(fit, "smooth_sd[s(g)1]"))
   expect_moment(s, grid_mean(grid, grid$phi[, 1]), "log sd")
+})
+
+test_that("groups are in their own order in pictures", {
+  skip_if_not_installed("ggplot2")
+  d <- gam_rows()
+  d$o <- factor(d$f, c("b", "a"), ordered = FALSE)
+  d$k <- d$g
+  levels(d$k) <- c(2, 10, 1, 3:7)
+  fit <- tall_gam(
+    y ~ o + s(x, k = 4, by = o) + s(z, k, k = 4, bs = "fs"),
+    d,
+    iter = 200,
+    seed = 1,
+    refresh = 0
+  )
+  effect <- plot(conditional_effects(fit, "o"))
+  expect_identical(levels(effect$data$group), c("b", "a"))
+  lines <- plot(conditional_effects(fit, "x:z"))
+  numbers <- as.double(levels(lines$data$group))
+  expect_identical(numbers, sort(numbers))
+  expect_identical(lines$labels$colour, "z")
+  expect_identical(
+    levels(plot(fit, "smooth", "s(z,k)")$data$group),
+    levels(d$k)
+  )
+  expect_identical(plot(fit, "smooth", "s(x):o")$labels$fill, "o")
+})
+
+test_that("long names and terms are printed in the width there is", {
+  withr::local_options(width = 80)
+  d <- gam_rows(100)
+  fit <- tall_gam(
+    y ~ s(z, k = 4) +
+      poly(x + as.numeric(f) / 1e+09, degree = 4, raw = FALSE, simple = TRUE),
+    d,
+    iter = 100,
+    seed = 1,
+    refresh = 0
+  )
+  shown <- utils::capture.output(print(fit))
+  expect_lte(max(nchar(shown)), 80)
+  expect_length(grep("^poly\\(.*[.]{3}.*\\)[1-4] ", shown), 4)
+  shown <- utils::capture.output(print(summary(fit)))
+  expect_lte(max(nchar(shown)), 80)
+  # in two parts
+  expect_length(grep("^poly\\(.*[.]{3}.*\\)[1-4] ", shown), 8)
+  expect_identical(shorten(c("abc", strrep("x", 30)), 24), c("abc", paste0(
+    strrep("x", 11), "...", strrep("x", 10)
+  )))
+  # those that would be the same are as they are
+  table <- data.frame(mean = 1:2, row.names = paste0(
+    strrep("a", 60), 1:2, strrep("b", 60)
+  ))
+  expect_output(print_table(table, 3), strrep("a", 60))
+  shown <- utils::capture.output(print(terms(fit)))
+  expect_lt(length(shown), 60)
+  expect_true(any(grepl("smooth = ...", shown, fixed = TRUE)))
+  expect_s3_class(terms(fit), "terms")
+  expect_equal(dim(stats::model.frame(terms(fit), d)), c(100L, 3L))
 })
