@@ -36,7 +36,8 @@ struct part {
   size_t k;      /* which of them moves */
 };
 
-/* Places of what the base has left, those of the block last. */
+/* Places of what the base has left, those of the block last, as its precisions
+ * have them. */
 static void order_set(const struct tb_mixture_law* p_law,
                       const struct part* p,
                       const size_t* v_at) {
@@ -44,12 +45,12 @@ static void order_set(const struct tb_mixture_law* p_law,
   double *v_order = p->p_given->v_order, *v_own = p->p_given->v_z;
   memset(v_own, 0, p_law->n_coef * sizeof(double));
   for (size_t j = 0; j < p->p_mixture->n_coef; ++j) {
-    v_own[v_at[j]] = 1;
+    v_own[v_at[j]] = 1 + (double)j;
   }
-  size_t n_other = 0, n_own = p->n_coef - p->p_mixture->n_coef;
+  double* v_last = v_order + p->n_coef - p->p_mixture->n_coef;
   for (size_t j = n_bare; j < p_law->n_coef; ++j) {
-    const bool is_own = v_own[tb_mixture_at(p_law, j)] == 1;
-    v_order[is_own ? n_own++ : n_other++] = (double)j;
+    const double own = v_own[tb_mixture_at(p_law, j)];
+    *(own > 0 ? v_last + (size_t)own - 1 : v_order++) = (double)j;
   }
 }
 
@@ -61,7 +62,7 @@ static void rest_set(const struct tb_mixture_law* p_law,
   double* v_plain = p_given->v_mean; /* free until then */
   tb_mixture_law_gradient(p_law, p_given, v_plain);
   for (size_t j = 0; j < n; ++j) {
-    const double* v_column = p_law->base.v_upper + j * n;
+    const double* v_column = n_bare > 0 ? p_law->base.v_upper + j * n : NULL;
     v_r[j] = v_plain[tb_mixture_at(p_law, j)];
     for (size_t i = 0; i < j && i < n_bare; ++i) {
       v_r[j] -= v_column[i] * v_r[i];
