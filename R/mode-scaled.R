@@ -3,7 +3,8 @@
 # its coefficients with it. What is found is the mode of the others given
 # hyperparameters that the coefficients there make likely.
 
-# find(held): the mode of a model without hyperparameters.
+# find(held, from): the mode of a model without hyperparameters; from: near which
+# it is, NULL: nobody knows.
 scaled_mode <- function(model, find) {
   own <- seq_len(model$n_dim - n_hyper(model))
   phi <- model$mixture$start
@@ -13,7 +14,7 @@ scaled_mode <- function(model, find) {
   draws <- draws[, -(1:100), drop = FALSE]
   phi <- rowMeans(draws)
   sd <- apply(draws, 1, stats::sd)
-  found <- find(held_model(model, phi))
+  found <- find(held_model(model, phi), unname(as.double(first$estimate)))
   theta <- c(unname(found$estimate), phi)
   out <- found
   out$estimate <- stats::setNames(theta, model$coordinates)

@@ -179,9 +179,10 @@ search_mode <- function(
   stands_in = FALSE
 ) {
   if (has_hyper(model)) {
-    return(scaled_mode(model, function(held) {
+    return(scaled_mode(model, function(held, from = NULL) {
       options$method <- mode_method(held, "auto")
-      search_mode(held, options, NULL, cores, refresh, stands_in)
+      options$is_near <- !is.null(from)
+      search_mode(held, options, from, cores, refresh, stands_in)
     }))
   }
   method <- options$method
