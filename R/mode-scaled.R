@@ -3,8 +3,8 @@
 # its coefficients with it. What is found is the mode of the others given
 # hyperparameters that the coefficients there make likely.
 
-# find(held, from): the mode of a model without hyperparameters; from: near which
-# it is, NULL: nobody knows.
+# find(held, from): the mode of a model without hyperparameters; from: a point
+# near it, NULL: none is known.
 scaled_mode <- function(model, find) {
   own <- seq_len(model$n_dim - n_hyper(model))
   phi <- model$mixture$start

@@ -87,7 +87,8 @@ void tb_mixture_law_gradient(const struct tb_mixture_law* p_law,
                              const struct tb_mixture_given* p_given,
                              double* v_out);
 
-/* Those, R, in the base's order, and m. False where A is not positive definite, to rounding. */
+/* Those, R, in the base's order, and m. False where A is not positive definite,
+ * to rounding. */
 bool tb_mixture_law_set(const struct tb_mixture_law* p_law,
                         const double* v_phi,
                         struct tb_mixture_given* p_given);

@@ -193,15 +193,13 @@ static void law_case_make(struct check* p_check, struct law_case* p) {
   }
   p->v_scratch =
       check_alloc(tb_mixture_given_size(&p->mixtures, N_COEF), sizeof(double));
-  p->plain =
-      (struct marginal){.law = {.n_coef = N_COEF,
-                                .v_center = p->v_center,
-                                .v_slope = p->v_slope,
-                                .v_bend = p->v_bend,
-                                .p_mixtures = &p->mixtures},
-                        .given = tb_mixture_given_at(&p->mixtures,
-                                                     N_COEF,
-                                                     p->v_scratch)};
+  p->plain = (struct marginal){
+      .law = {.n_coef = N_COEF,
+              .v_center = p->v_center,
+              .v_slope = p->v_slope,
+              .v_bend = p->v_bend,
+              .p_mixtures = &p->mixtures},
+      .given = tb_mixture_given_at(&p->mixtures, N_COEF, p->v_scratch)};
   tb_mixtures_simulate(&p->mixtures, p->plain.v_phi, &rng);
   p->based = p->plain;
   CHECK(tb_mixture_base_make(&p->based.law) == TB_STATUS_ok);
