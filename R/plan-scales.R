@@ -1,7 +1,7 @@
 # The recipe for priors with hyperparameters: exact steps from a few rows by
 # transitions on a surrogate of coefficients and hyperparameters, whose rows are
-# known by their expansions (spec section 16). What it cannot sample goes to
-# plan_scaled(), which looks at all rows.
+# known by their expansions (src/gradients/surrogate.h; ?proposals). What it
+# cannot sample goes to plan_scaled(), which looks at all rows.
 
 # list(plan, pace_seconds, why_not), as try_exact() has it: nothing is chosen by
 # its seconds.
@@ -181,8 +181,8 @@ ball_of <- function(model, at, draws, hessian) {
   )
 }
 
-# The precision, at their centres, of the priors that have no hyperparameters, of
-# what rows see.
+# The precision, at their centres, of the priors that have no hyperparameters,
+# of what rows see.
 fixed_precision <- function(model) {
   own <- seq_len(n_seen(model))
   precision <- prior_precision(lapply(
@@ -252,7 +252,8 @@ integrated_proposal <- function(model) {
   )
 }
 
-# list(proposal, stay, seconds, slower, is_integrated): in turn with the coefficients, or
+# list(proposal, stay, seconds, slower, is_integrated): in turn with the
+# coefficients, or
 # with these integrated out, or now one and now the other: what moves most for
 # its time, by chains on the surrogate. proposal NULL: kernel_smh()'s own. stay:
 # correlation of the worst coordinate from step to step. seconds: of a step, by
@@ -374,6 +375,7 @@ judge_scales <- function(
   )
   list(
     plan = plan,
+    way = way,
     rows = rows,
     acceptance = acceptance,
     pace_seconds = control$chains * n_step(steps) * report$pace *
