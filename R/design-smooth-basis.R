@@ -296,7 +296,8 @@ curve_columns <- function(label, basis, level, text) {
 
 smooth_rows <- 2000         # rows that a basis is made of
 smooth_seen <- 2^17         # rows that these are taken from
-smooth_knots <- 150         # where it has a knot at every value otherwise
+smooth_distinct <- 400      # so few, and they are its knots, as mgcv has them;
+smooth_knots <- 150         # where there are more it has so many
 smooth_joint_knots <- 400   # of several variables
 knot_bases <- c("tp", "ts", "ds", "gp")
 
@@ -434,10 +435,12 @@ even_rows <- function(n, most, weights = NULL) {
   pmin(findInterval(at, below) + 1, n)
 }
 
-# At most `most` of the distinct values, the ends among them.
+# The distinct values or, where these are many, `most` of them, the ends among
+# them.
 some_values <- function(x, most) {
   x <- sort(unique(x))
-  x[even_rows(length(x), most)]
+  n <- length(x)
+  if (n <= smooth_distinct) x else x[even_rows(n, most)]
 }
 
 # Rows whose quantiles are the knots; of several variables, independent ones, by

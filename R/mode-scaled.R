@@ -3,7 +3,8 @@
 # its coefficients with it. What is found is the mode of the others given
 # hyperparameters that the coefficients there make likely.
 
-# find(held, init): the mode of a model without hyperparameters. theta: near it,
+# find(held, init): the mode of a model without hyperparameters, init: near it,
+# NULL: nothing is known. theta: near that of all,
 # hyperparameters that are likely last, as passes leave it; NULL: nothing is
 # known.
 scaled_mode <- function(model, find, theta = NULL) {
@@ -21,7 +22,7 @@ scaled_mode <- function(model, find, theta = NULL) {
   # those that the coefficients there make likely
   phi <- if (is.null(theta)) rowMeans(draws) else near$phi
   sd <- apply(draws, 1, stats::sd)
-  found <- find(held_model(model, phi), if (!is.null(theta)) near$beta)
+  found <- find(held_model(model, phi), unname(as.double(near$beta)))
   theta <- c(unname(found$estimate), phi)
   out <- found
   out$estimate <- stats::setNames(theta, model$coordinates)

@@ -181,6 +181,7 @@ search_mode <- function(
   if (has_hyper(model)) {
     find <- function(held, init) {
       options$method <- mode_method(held, "auto")
+      options$is_near <- !is.null(init)
       search_mode(held, options, init, cores, refresh, stands_in)
     }
     # of a start that a user gave the hyperparameters need not be likely

@@ -108,7 +108,9 @@ find_scales <- function(
 
 # Some proposals, NULL: kernel_smh()'s own, and slices of what `found` has lines
 # for, whose tails the normal part of the surrogate does not know: from far out
-# in one no draw of that part leads back.
+# in one no draw of that part leads back. In a step of the plan all is proposed
+# about once, and half of the lines are sliced: there are some such steps from
+# draw to draw.
 sliced_kernel <- function(proposal, found) {
   n_line <- NCOL(found$moves$lines %||% matrix(0, 0, 0))
   if (n_line > 0) {
@@ -118,7 +120,7 @@ sliced_kernel <- function(proposal, found) {
     proposal <- do.call(proposal_mixture, c(
       list(proposal_slice(2)),
       proposal_members(proposal),
-      list(shares = c(n_line, shares), times = 3 * (n_line + 1))
+      list(shares = c(n_line / 2, shares), times = ceiling(n_line / 2 + 1))
     ))
   }
   kernel_smh(proposal = proposal, awkward = found$awkward)
@@ -250,11 +252,12 @@ integrated_proposal <- function(model) {
   )
 }
 
-# list(proposal, stay, slower, is_integrated): in turn with the coefficients, or
+# list(proposal, stay, seconds, slower, is_integrated): in turn with the
+# coefficients, or
 # with these integrated out, or now one and now the other: what moves most for
 # its time, by chains on the surrogate. proposal NULL: kernel_smh()'s own. stay:
-# correlation of the worst coordinate from step to step. slower: the time of a
-# step over that of one in turn.
+# correlation of the worst coordinate from step to step. seconds: of a step, by
+# count. slower: its time over that of one in turn.
 choose_way <- function(model, mode, found, report, control, ledger) {
   n_hyper <- n_hyper(model)
   ways <- list(
@@ -281,6 +284,7 @@ choose_way <- function(model, mode, found, report, control, ledger) {
   list(
     proposal = if (best > 1) ways[[best]],
     stay = stay[[best]],
+    seconds = seconds[[best]],
     slower = seconds[[best]] / seconds[[1]],
     is_integrated = best > 1
   )
@@ -300,7 +304,11 @@ worst_lag <- function(draws) {
 # awkward rows.
 scales_seconds <- function(proposal, model, awkward = NULL) {
   n_coef <- model$n_dim - n_hyper(model)
-  factor <- function(n) 5e-11 * n^3 + 3e-9 * n^2
+  n_covered <- length(model$mixture$at)
+  # those that no hyperparameter is of are eliminated once, where they are not
+  # few
+  n_left <- if (8 * (n_coef - n_covered) < n_coef) n_coef else n_covered
+  factor <- function(n) 5e-11 * min(n, n_left)^3 + 3e-9 * n^2
   look <- length(awkward) * 1e-9 * (30 + 2 * n_coef)
   draw <- 3e-7 * n_hyper(model)
   # of a slice: the rest once, the block at some six places
@@ -340,13 +348,19 @@ judge_scales <- function(
     why_not <- "exact steps from a few would be accepted with probability"
     return(list(why_not = paste(why_not, short(acceptance))))
   }
+  n_step <- function(steps) {
+    control$warmup + (control$iter - control$warmup) * steps
+  }
   steps <- exact_steps(acceptance)
   if (!is.null(way$stay)) {
-    # hyperparameters may move less than coefficients
     least <- s$scales_correlation
+    if (control$chains * n_step(steps) * way$seconds > s$scales_seconds) {
+      # fewer draws' worth are enough where steps are dear
+      steps <- exact_steps(acceptance, least = least)
+    }
+    # hyperparameters may move less than coefficients
     steps <- max(steps, exact_steps(acceptance, 1, way$stay / 0.9, least))
   }
-  n_step <- control$warmup + (control$iter - control$warmup) * steps
   plan$steps <- steps
   plan$recipe <- list(size = rows, acceptance = acceptance)
   plan$why <- paste0(
@@ -364,6 +378,7 @@ judge_scales <- function(
     way = way,
     rows = rows,
     acceptance = acceptance,
-    pace_seconds = control$chains * n_step * report$pace * way$slower %||% 1
+    pace_seconds = control$chains * n_step(steps) * report$pace *
+      way$slower %||% 1
   )
 }

@@ -87,7 +87,8 @@ usual_settings <- list(
     scales_pilot = c(400, 2000), # steps of the surrogate's chains
     scales_acceptance = 0.1,   # where fewer are accepted they do not pay
     scales_trial = 600,        # steps of a chain by which proposals compare
-    scales_correlation = 0.4,  # of draws that follow each other, at most
+    scales_correlation = 0.4,  # of hyperparameters' draws that follow each
+    scales_seconds = 30,       # other; of all draws, where a run takes longer
     few_scales = 20,           # that are moved with coefficients integrated
     few_locals = 6,            # out, and where some are of one coefficient
     # Langevin steps with control variates of order 2

@@ -52,6 +52,16 @@ say(
   format(as.double(max(draws$rhat)), digits = 4), ".\n"
 )
 
+# Curves x points, centred over the inner ones: what is left of curves and of their
+# sds is no matter of the intercept, in theirs and in ours.
+centred <- function(curves, inner) curves - rowMeans(curves[, inner, drop = FALSE])
+curve_of_bam <- function(model, new, label, inner) {
+  x <- predict(model, new, type = "lpmatrix", discrete = FALSE)
+  x[, !startsWith(colnames(x), label)] <- 0
+  x <- t(centred(t(x), inner))
+  list(mean = drop(x %*% coef(model)), sd = sqrt(rowSums((x %*% vcov(model)) * x)))
+}
+
 grids <- conditional_smooths(fit)
 table <- smooth_table(fit)
 edf <- summary(theirs$value)$s.table[, "edf"]
@@ -60,24 +70,23 @@ rows <- lapply(c("a", "b", "c", "e"), function(name) {
   grid <- grids[[label]]
   new <- data.frame(a = 0.5, b = 0.5, c = 0, e = 0.5)[rep(1, nrow(grid)), ]
   new[[name]] <- grid[[name]]
-  of <- predict(theirs$value, new, type = "terms", se.fit = TRUE)
   inner <- new[[name]] > quantile(d[[name]], 0.005) &
     new[[name]] < quantile(d[[name]], 0.995)
-  # curves are centred over other rows: a constant, which the intercept has
-  gap <- grid$estimate__ - of$fit[, label]
-  away <- abs(gap - mean(gap[inner])) / of$se.fit[, label]
+  of <- curve_of_bam(theirs$value, new, label, inner)
+  draws <- centred(posterior_smooths(fit, label, new), inner)
+  away <- abs(colMeans(draws) - of$mean) / of$sd
   data.frame(
     curve = label,
     `edf, ours` = format(table$edf[table$smooth == label], digits = 3),
     `edf, bam` = format(edf[[label]], digits = 3),
     `difference in sd, mean` = format(mean(away[inner]), digits = 2),
     `largest` = format(max(away[inner]), digits = 2),
-    `ratio of sds` = format(mean((grid$se__ / of$se.fit[, label])[inner]), digits = 3),
+    `ratio of sds` = format(mean((apply(draws, 2, sd) / of$sd)[inner]), digits = 3),
     check.names = FALSE
   )
 })
 say(
-  "Curves, but for a constant, between the 0.5 % and 99.5 % quantiles of their ",
+  "Curves and their sds, both centred over the points compared, between the 0.5 % and 99.5 % quantiles of their ",
   "variable. Where there is none, `e`, bam() takes a straight line, and its sds are ",
   "given that; ours allow for others.\n"
 )

@@ -59,12 +59,12 @@ static bool upper_block(size_t n, size_t first, size_t n_block, double* v_a) {
 }
 
 bool tb_chol_upper(size_t n, double* v_a) {
-  return tb_chol_upper_part(n, n, v_a);
+  return tb_chol_upper_part(n, 0, n, v_a);
 }
 
-bool tb_chol_upper_part(size_t n, size_t n_done, double* v_a) {
+bool tb_chol_upper_part(size_t n, size_t n_had, size_t n_done, double* v_a) {
   enum { N_BLOCK = 48 };
-  for (size_t first = 0; first < n_done; first += N_BLOCK) {
+  for (size_t first = n_had; first < n_done; first += N_BLOCK) {
     const size_t n_block = n_done - first < N_BLOCK ? n_done - first : N_BLOCK;
     const size_t next = first + n_block, n_rest = n - next;
     if (!upper_block(n, first, n_block, v_a)) {

@@ -17,8 +17,8 @@ bool tb_chol_upper(size_t n, double* v_a);
 
 /* Of the leading n_done rows only: with A = [A_1 A_12; . A_2], R_1 and R_1^-T
  * A_12 are there then, and in the place of A_2 what is left of it, A_2 - A_12^T
- * A_1^-1 A_12. */
-bool tb_chol_upper_part(size_t n, size_t n_done, double* v_a);
+ * A_1^-1 A_12. The first n_had of these rows have been done before. */
+bool tb_chol_upper_part(size_t n, size_t n_had, size_t n_done, double* v_a);
 
 /* v := R^-T v and v := R^-1 v, R: upper, as above */
 void tb_upper_solve_transposed(size_t n, const double* v_upper, double* v);

@@ -58,11 +58,13 @@ static enum tb_status factors_set_scales(struct tb_factors* p,
                               .v_slope = p_cv2->v_sum,
                               .v_bend = p_cv2->v_bend,
                               .p_mixtures = p_cv2->p_mixtures};
-  return tb_frame_create(&p->surrogate.law.frame,
-                         n_dim,
-                         p_cv2->expansion.v_at,
-                         p_metric->v_value,
-                         false);
+  const enum tb_status status = tb_mixture_base_make(&p->surrogate.scales);
+  return status != TB_STATUS_ok ? status
+                                : tb_frame_create(&p->surrogate.law.frame,
+                                                  n_dim,
+                                                  p_cv2->expansion.v_at,
+                                                  p_metric->v_value,
+                                                  false);
 }
 
 static enum tb_status factors_set_norms(struct tb_factors* p) {
@@ -355,6 +357,7 @@ void tb_factors_destroy(struct tb_factors* p) {
   tb_drawn_destroy(p->p_drawn);
   tb_frame_destroy(&p->surrogate.law.frame);
   tb_frame_destroy(&p->surrogate.metric);
+  tb_mixture_base_free(&p->surrogate.scales);
   free(p->surrogate.v_free);
   free(p->surrogate.lines.v_line);
   tb_big_free(p->v_norm, p->n_byte);

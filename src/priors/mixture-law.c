@@ -4,7 +4,11 @@
 #include "base/norm.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* of fewer than one in so many it does not pay */
+enum { SHARE_BARE = 8 };
 
 enum { N_ARRAY = 5, N_MATRIX = 2 }; /* n_coef each, and squares of it */
 
@@ -61,25 +65,89 @@ void tb_mixture_law_gradient(const struct tb_mixture_law* p_law,
   }
 }
 
+void tb_mixture_base_free(struct tb_mixture_law* p_law) {
+  free(p_law->base.v_order);
+  free(p_law->base.v_upper);
+  p_law->base = (struct tb_mixture_base){0};
+}
+
+/* those that no mixture covers first, each in order; their number */
+static size_t base_order(const struct tb_mixture_law* p_law, size_t* v_order) {
+  const struct tb_mixtures* p_mixtures = p_law->p_mixtures;
+  const size_t n = p_law->n_coef, n_bare = n - p_mixtures->n_covered;
+  size_t n_first = 0, n_last = n_bare;
+  memset(v_order, 0, n * sizeof(size_t));
+  for (size_t i = 0; i < p_mixtures->n_covered; ++i) {
+    v_order[p_mixtures->v_at[i]] = 1;
+  }
+  size_t* v_covered = v_order + n; /* the marks */
+  memcpy(v_covered, v_order, n * sizeof(size_t));
+  for (size_t j = 0; j < n; ++j) {
+    v_order[v_covered[j] == 1 ? n_last++ : n_first++] = j;
+  }
+  return n_bare;
+}
+
+enum tb_status tb_mixture_base_make(struct tb_mixture_law* p_law) {
+  const size_t n = p_law->n_coef;
+  struct tb_mixture_base* p = &p_law->base;
+  if ((n - p_law->p_mixtures->n_covered) * SHARE_BARE < n) {
+    return TB_STATUS_ok;
+  }
+  p->v_order = malloc(2 * n * sizeof(size_t)); /* and scratch */
+  p->v_upper = calloc(n * n, sizeof(double));
+  if (p->v_order == NULL || p->v_upper == NULL) {
+    tb_mixture_base_free(p_law);
+    return TB_STATUS_memory;
+  }
+  p->n_bare = base_order(p_law, p->v_order);
+  for (size_t j = 0; j < n; ++j) {
+    const double* v_column = p_law->v_bend + p->v_order[j] * n;
+    for (size_t i = 0; i <= j; ++i) {
+      p->v_upper[j * n + i] = v_column[p->v_order[i]];
+    }
+  }
+  if (!tb_chol_upper_part(n, 0, p->n_bare, p->v_upper)) {
+    tb_mixture_base_free(p_law);
+  }
+  return TB_STATUS_ok;
+}
+
+/* A in its order, of which the first columns are R's; the number of these */
+static size_t bend_set(const struct tb_mixture_law* p_law,
+                       const struct tb_mixture_given* p_given) {
+  const size_t n = p_law->n_coef, n_bare = p_law->base.n_bare;
+  const bool has_base = n_bare > 0;
+  const double* v_from = has_base ? p_law->base.v_upper : p_law->v_bend;
+  memcpy(p_given->v_upper, v_from, n * n * sizeof(double));
+  for (size_t j = n_bare; j < n; ++j) {
+    p_given->v_upper[j * n + j] +=
+        p_given->v_precision[tb_mixture_at(p_law, j)];
+  }
+  return n_bare;
+}
+
 bool tb_mixture_law_set(const struct tb_mixture_law* p_law,
                         const double* v_phi,
                         struct tb_mixture_given* p_given) {
   const size_t n = p_law->n_coef;
   double *v_upper = p_given->v_upper, *v_mean = p_given->v_mean;
+  double *v_z = p_given->v_z, *v_part = p_given->v_part;
   tb_mixture_law_scales(p_law, v_phi, p_given);
   tb_mixture_law_gradient(p_law, p_given, v_mean);
-  memcpy(v_upper, p_law->v_bend, n * n * sizeof(double));
-  for (size_t j = 0; j < n; ++j) {
-    v_upper[j * n + j] += p_given->v_precision[j];
-  }
-  if (!tb_chol_upper(n, v_upper)) {
+  const size_t n_done = bend_set(p_law, p_given);
+  if (!tb_chol_upper_part(n, n_done, n, v_upper)) {
     return false;
   }
-  tb_upper_solve_transposed(n, v_upper, v_mean);
-  memcpy(p_given->v_z, v_mean, n * sizeof(double)); /* for the marginal */
-  tb_upper_solve(n, v_upper, v_mean);
   for (size_t j = 0; j < n; ++j) {
-    v_mean[j] += p_given->v_location[j];
+    v_part[j] = v_mean[tb_mixture_at(p_law, j)];
+  }
+  tb_upper_solve_transposed(n, v_upper, v_part);
+  memcpy(v_z, v_part, n * sizeof(double)); /* for the marginal */
+  tb_upper_solve(n, v_upper, v_part);
+  for (size_t j = 0; j < n; ++j) {
+    const size_t at = tb_mixture_at(p_law, j);
+    v_mean[at] = v_part[j] + p_given->v_location[at];
   }
   return isfinite(tb_square_norm(v_mean, n));
 }
@@ -112,7 +180,8 @@ double tb_mixture_law_draw(const struct tb_mixture_law* p_law,
     double* v_z = p_given->v_z;
     memset(v_z, 0, n * sizeof(double));
     for (size_t j = 0; j < n; ++j) {
-      const double t = v_from[j] - v_mean[j];
+      const size_t at = tb_mixture_at(p_law, j);
+      const double t = v_from[at] - v_mean[at];
       for (size_t i = 0; i <= j; ++i) {
         v_z[i] += v_upper[j * n + i] * t;
       }
@@ -125,7 +194,8 @@ double tb_mixture_law_draw(const struct tb_mixture_law* p_law,
   const double after = v_from == NULL ? 0 : tb_square_norm(v_xi, n);
   tb_upper_solve(n, v_upper, v_xi);
   for (size_t j = 0; j < n; ++j) {
-    v_beta[j] = v_mean[j] + v_xi[j];
+    const size_t at = tb_mixture_at(p_law, j);
+    v_beta[at] = v_mean[at] + v_xi[j];
   }
   return 0.5 * (after - before);
 }

@@ -11,11 +11,14 @@
  *
  * which costs n_b^3 / 3 operations a place, not n_coef^3 / 3.
  *
- *   symbol  variable  shape            where
- *   S       v_upper   n_coef x n_coef  its last n_b columns and rows, upper
- *   q       v_mean    n_coef           its last n_b
+ * where a base has eliminated the coefficients of no block, H and r are what it
+ * left of them, and n_coef the number of the others.
+ *
+ *   symbol  variable  shape        where
+ *   S       v_upper   n x n        its last n_b columns and rows, upper
+ *   q       v_mean    n            its last n_b
  *   S + P   v_part    n_b x n_b
- *   order   v_order   n_coef           coefficients, those of the block last
+ *   order   v_order   n            places in the base's order, the block's last
  */
 #include "base/chol.h"
 #include "base/norm.h"
@@ -27,48 +30,71 @@
 
 struct part {
   const struct tb_mixture* p_mixture;
-  size_t n_coef; /* of all blocks, and of none */
+  size_t n_coef; /* of all blocks, and of none that is not in the base */
   const struct tb_mixture_given* p_given;
   double* v_phi; /* of the block */
   size_t k;      /* which of them moves */
 };
 
-/* Coefficients, those of the block last. */
-static void order_set(size_t n, const struct part* p, const size_t* v_at) {
-  const size_t n_other = n - p->p_mixture->n_coef;
+/* Places of what the base has left, those of the block last, as its precisions
+ * have them. */
+static void order_set(const struct tb_mixture_law* p_law,
+                      const struct part* p,
+                      const size_t* v_at) {
+  const size_t n_bare = p_law->base.n_bare;
   double *v_order = p->p_given->v_order, *v_own = p->p_given->v_z;
-  memset(v_own, 0, n * sizeof(double));
+  memset(v_own, 0, p_law->n_coef * sizeof(double));
   for (size_t j = 0; j < p->p_mixture->n_coef; ++j) {
-    v_own[v_at[j]] = 1;
-    v_order[n_other + j] = (double)v_at[j];
+    v_own[v_at[j]] = 1 + (double)j;
   }
-  for (size_t j = 0, next = 0; j < n; ++j) {
-    if (v_own[j] == 0) {
-      v_order[next++] = (double)j;
+  double* v_last = v_order + p->n_coef - p->p_mixture->n_coef;
+  for (size_t j = n_bare; j < p_law->n_coef; ++j) {
+    const double own = v_own[tb_mixture_at(p_law, j)];
+    *(own > 0 ? v_last + (size_t)own - 1 : v_order++) = (double)j;
+  }
+}
+
+/* r in the base's order, the bare ones eliminated; takes v_z */
+static void rest_set(const struct tb_mixture_law* p_law,
+                     const struct tb_mixture_given* p_given,
+                     double* v_r) {
+  const size_t n = p_law->n_coef, n_bare = p_law->base.n_bare;
+  double* v_plain = p_given->v_mean; /* free until then */
+  tb_mixture_law_gradient(p_law, p_given, v_plain);
+  for (size_t j = 0; j < n; ++j) {
+    const double* v_column = n_bare > 0 ? p_law->base.v_upper + j * n : NULL;
+    v_r[j] = v_plain[tb_mixture_at(p_law, j)];
+    for (size_t i = 0; i < j && i < n_bare; ++i) {
+      v_r[j] -= v_column[i] * v_r[i];
     }
+    v_r[j] /= j < n_bare ? v_column[j] : 1;
   }
 }
 
 /* S and q */
 static bool part_set(const struct tb_mixture_law* p_law, const struct part* p) {
   const struct tb_mixture_given* p_given = p->p_given;
-  const size_t n = p_law->n_coef, n_other = n - p->p_mixture->n_coef;
+  const bool has_base = p_law->base.n_bare > 0;
+  const size_t n = p->n_coef, n_other = n - p->p_mixture->n_coef;
   const double* v_order = p_given->v_order;
+  const double* v_bend = has_base ? p_law->base.v_upper : p_law->v_bend;
   double *v_upper = p_given->v_upper, *v_q = p_given->v_mean;
   double* v_r = p_given->v_part; /* free until then */
-  tb_mixture_law_gradient(p_law, p_given, v_r);
+  rest_set(p_law, p_given, v_r);
   for (size_t j = 0; j < n; ++j) {
     const size_t at = (size_t)v_order[j];
-    const double* v_column = p_law->v_bend + at * n;
     for (size_t i = 0; i <= j; ++i) {
-      v_upper[j * n + i] = v_column[(size_t)v_order[i]];
+      /* of the base there is the upper triangle */
+      const size_t other = (size_t)v_order[i];
+      const size_t column = at > other ? at : other;
+      v_upper[j * n + i] = v_bend[column * p_law->n_coef + at + other - column];
     }
     if (j < n_other) {
-      v_upper[j * n + j] += p_given->v_precision[at];
+      v_upper[j * n + j] += p_given->v_precision[tb_mixture_at(p_law, at)];
     }
     v_q[j] = v_r[at];
   }
-  if (!tb_chol_upper_part(n, n_other, v_upper)) {
+  if (!tb_chol_upper_part(n, 0, n_other, v_upper)) {
     return false;
   }
   for (size_t j = 0; j < n; ++j) {
@@ -119,7 +145,7 @@ void tb_mixture_law_slice(const struct tb_mixture_law* p_law,
   const struct tb_mixtures* p_mixtures = p_law->p_mixtures;
   const size_t* v_at = p_mixtures->v_at;
   struct part part = {.p_mixture = p_mixtures->v_block,
-                      .n_coef = p_law->n_coef,
+                      .n_coef = p_law->n_coef - p_law->base.n_bare,
                       .p_given = p_given,
                       .v_phi = v_phi,
                       .k = k};
@@ -130,7 +156,7 @@ void tb_mixture_law_slice(const struct tb_mixture_law* p_law,
     part.p_mixture += 1;
   }
   tb_mixture_law_scales(p_law, v_phi, p_given);
-  order_set(p_law->n_coef, &part, v_at);
+  order_set(p_law, &part, v_at);
   if (!part_set(p_law, &part)) {
     return;
   }

@@ -496,3 +496,10 @@ test_that("skewed variables and rare values have tables, too", {
     )
   }
 })
+
+test_that("few distinct values are all knots, of many there are some", {
+  some <- getFromNamespace("some_values", "tallbayes")
+  expect_identical(some(rep(364:1, 3), 150), 1:364)
+  expect_length(some(1:1000, 150), 150)
+  expect_identical(range(some(1:1000, 150)), c(1L, 1000L))
+})

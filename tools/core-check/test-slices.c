@@ -165,41 +165,111 @@ static double phi_step(const void* p_context, double x, struct tb_rng* p_rng) {
   return v_phi[own.k];
 }
 
-static void scales_are_sliced_by_their_marginal(struct check* p_check) {
-  const struct tb_params params = {v_param, 7};
+/* A law of the mixtures above, with and without its base. */
+struct law_case {
   struct tb_mixtures mixtures;
+  double v_center[N_COEF], v_slope[N_COEF], v_bend[N_COEF * N_COEF];
+  double* v_scratch;
+  struct marginal plain, based;
+};
+
+static void law_case_make(struct check* p_check, struct law_case* p) {
+  const struct tb_params params = {v_param, 7};
   struct tb_rng rng;
-  double v_center[N_COEF], v_slope[N_COEF], v_root[N_COEF * N_COEF];
-  double v_bend[N_COEF * N_COEF] = {0};
-  CHECK(tb_mixtures_create(&mixtures, &params, N_COEF) == TB_STATUS_ok);
+  double v_root[N_COEF * N_COEF];
+  CHECK(tb_mixtures_create(&p->mixtures, &params, N_COEF) == TB_STATUS_ok);
   tb_rng_init(&rng, 5, 0, TB_STREAM_noise);
   tb_rng_fill_norm(&rng, v_root, N_COEF * N_COEF);
-  tb_rng_fill_norm(&rng, v_center, N_COEF);
-  tb_rng_fill_norm(&rng, v_slope, N_COEF);
+  tb_rng_fill_norm(&rng, p->v_center, N_COEF);
+  tb_rng_fill_norm(&rng, p->v_slope, N_COEF);
   for (size_t i = 0; i < N_COEF; ++i) {
     for (size_t j = 0; j < N_COEF; ++j) {
+      p->v_bend[i * N_COEF + j] = 0;
       for (size_t k = 0; k < N_COEF; ++k) {
-        v_bend[i * N_COEF + j] +=
+        p->v_bend[i * N_COEF + j] +=
             3 * v_root[k * N_COEF + i] * v_root[k * N_COEF + j];
       }
     }
   }
-  double* v_scratch =
-      check_alloc(tb_mixture_given_size(&mixtures, N_COEF), sizeof(double));
-  struct marginal own = {.law = {N_COEF, v_center, v_slope, v_bend, &mixtures},
-                         .given =
-                             tb_mixture_given_at(&mixtures, N_COEF, v_scratch)};
-  tb_mixtures_simulate(&mixtures, own.v_phi, &rng);
-  for (own.k = 0; own.k < N_HYPER; ++own.k) {
-    const struct check_line line = {.log_density = phi_log_density,
-                                    .step = phi_step,
-                                    .p_context = &own,
-                                    .low = -25,
-                                    .high = 20};
-    CHECK(check_line_step(p_check, &line, 20000, own.k) > 0.4);
+  p->v_scratch =
+      check_alloc(tb_mixture_given_size(&p->mixtures, N_COEF), sizeof(double));
+  p->plain = (struct marginal){
+      .law = {.n_coef = N_COEF,
+              .v_center = p->v_center,
+              .v_slope = p->v_slope,
+              .v_bend = p->v_bend,
+              .p_mixtures = &p->mixtures},
+      .given = tb_mixture_given_at(&p->mixtures, N_COEF, p->v_scratch)};
+  tb_mixtures_simulate(&p->mixtures, p->plain.v_phi, &rng);
+  p->based = p->plain;
+  CHECK(tb_mixture_base_make(&p->based.law) == TB_STATUS_ok);
+  CHECK(p->based.law.base.n_bare == 1);
+}
+
+static void law_case_free(struct law_case* p) {
+  tb_mixture_base_free(&p->based.law);
+  free(p->v_scratch);
+  tb_mixtures_destroy(&p->mixtures);
+}
+
+/* By the law of all coefficients, whether the slice knows a base or not. */
+static void scales_are_sliced_by_their_marginal(struct check* p_check) {
+  struct law_case c;
+  law_case_make(p_check, &c);
+  for (size_t k = 0; k < N_HYPER; ++k) {
+    struct check_line line = {.log_density = phi_log_density,
+                              .step = phi_step,
+                              .p_context = &c.plain,
+                              .low = -25,
+                              .high = 20};
+    c.plain.k = c.based.k = k;
+    CHECK(check_line_step(p_check, &line, 20000, k) > 0.4);
+    line.p_context = &c.based;
+    CHECK(check_line_step(p_check, &line, 20000, k) > 0.4);
   }
-  free(v_scratch);
-  tb_mixtures_destroy(&mixtures);
+  law_case_free(&c);
+}
+
+/* m and the marginal density are the law's, and what a draw says of densities
+ * is so of its places. */
+static void a_base_changes_no_law(struct check* p_check) {
+  struct law_case c;
+  struct tb_rng rng;
+  law_case_make(p_check, &c);
+  tb_rng_init(&rng, 6, 0, TB_STREAM_noise);
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    double v_xi[N_COEF], v_beta[N_COEF], v_mean[N_COEF], v_precision[N_COEF];
+    double v_from[N_COEF], log_ratio = 0;
+    tb_mixtures_simulate(&c.mixtures, c.plain.v_phi, &rng);
+    memcpy(c.based.v_phi, c.plain.v_phi, sizeof c.plain.v_phi);
+    const double plain = phi_log_density(&c.plain, c.plain.v_phi[0]);
+    memcpy(v_mean, c.plain.given.v_mean, sizeof v_mean);
+    memcpy(v_precision, c.plain.given.v_precision, sizeof v_precision);
+    const double based = phi_log_density(&c.based, c.based.v_phi[0]);
+    CHECK_CLOSE(based, plain, 1e-10 * (1 + fabs(plain)));
+    for (size_t j = 0; j < N_COEF; ++j) {
+      CHECK_CLOSE(c.based.given.v_mean[j], v_mean[j], 1e-9);
+    }
+    tb_rng_fill_norm(&rng, v_xi, N_COEF);
+    tb_rng_fill_norm(&rng, v_from, N_COEF);
+    const double said = tb_mixture_law_draw(&c.based.law,
+                                            &c.based.given,
+                                            0.3,
+                                            v_from,
+                                            v_xi,
+                                            v_beta);
+    for (size_t i = 0; i < N_COEF; ++i) {
+      for (size_t j = 0; j < N_COEF; ++j) {
+        const double bend =
+            c.v_bend[i * N_COEF + j] + (i == j ? v_precision[j] : 0);
+        log_ratio += 0.5 * bend *
+                     ((v_beta[i] - v_mean[i]) * (v_beta[j] - v_mean[j]) -
+                      (v_from[i] - v_mean[i]) * (v_from[j] - v_mean[j]));
+      }
+    }
+    CHECK_CLOSE(said, log_ratio, 1e-8 * (1 + fabs(log_ratio)));
+  }
+  law_case_free(&c);
 }
 
 const struct check_case check_slices[] = {
@@ -207,4 +277,5 @@ const struct check_case check_slices[] = {
     {"shrinking leaves the slice whole", shrinking_leaves_the_slice_whole},
     {"scales are sliced by their marginal density",
      scales_are_sliced_by_their_marginal},
+    {"a base changes no law", a_base_changes_no_law},
     {NULL, NULL}};
