@@ -119,7 +119,8 @@ aux_lines <- function(model, bend) {
   at <- match(aux, free)
   along <- covariance[, at, drop = FALSE]
   lines <- matrix(0, ncol(bend), 2 * length(aux))
-  lines[free, seq_along(aux)] <- along / rep(sqrt(diag(covariance)[at]), each = length(free))
+  sd <- sqrt(diag(covariance)[at])
+  lines[free, seq_along(aux)] <- along / rep(sd, each = length(free))
   lines[cbind(aux, length(aux) + seq_along(aux))] <- 1 / sqrt(diag(bend)[aux])
   as.double(lines)
 }
