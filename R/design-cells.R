@@ -32,9 +32,7 @@ cells_of_design <- function(s, design, pilot = NULL) {
   part <- match(of_part, parts)
   columns <- Map(column_by_levels, columns, part)
   factors <- sort(unique(unlist(lapply(columns, `[[`, "factors"))))
-  names <- vapply(design$variables, `[[`, "", "name")
-  place <- match(names, names(s$variables))
-  levels <- lapply(design$variables, `[[`, "levels")[match(factors, place)]
+  levels <- lapply(names(s$variables)[factors], levels_in_sql, design = design)
   names(levels) <- factors
   out <- list(
     columns = columns,
@@ -64,14 +62,19 @@ design_operands <- function(s, design) {
   lapply(seq_along(design$columns), function(j) {
     at <- seq.int(program$start[[j]] + 1, length.out =
       program$start[[j + 1]] - program$start[[j]])
-    lapply(at, function(k) {
+    operands <- lapply(at, function(k) {
       v <- program$variable[[k]] + 1
+      smooth <- design$variables[[v]]$smooth
+      if (!is.null(smooth)) {
+        return(smooth_operands(s, design, smooth, program$at[[k]] + 1))
+      }
       size <- program$size[[v]]
-      list(
+      list(list(
         variable = place[[v]],
         values = if (size > 0) program$table[program$at[[k]] + seq_len(size)]
-      )
+      ))
     })
+    unlist(operands, recursive = FALSE)
   })
 }
 

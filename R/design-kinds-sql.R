@@ -100,7 +100,8 @@ has_kinds <- function(s, request, is_needed = TRUE) {
   }
   response <- request$response
   sides <- if (is.null(s$trials)) list(response) else as.list(response)[-1]
-  every <- c(request$covariates, sides, request$offsets, request$weights)
+  covariates <- unname(lapply(s$variables, `[[`, "written"))
+  every <- c(covariates, sides, request$offsets, request$weights)
   is_weighed <- !find_response(s$family)$is_quadratic || !is_needed
   is_weighed && is.null(request$subset) &&
     all(vapply(Filter(Negate(is.null), every), is_column, TRUE))

@@ -1,6 +1,6 @@
 # The look of tables whose passes the database computes: counts, levels and a
-# stratified pilot (spec section 12), and whether the database and R mean the
-# same by the terms.
+# stratified pilot, as look_at_source() finds them of other sources, and whether
+# the database and R mean the same by the terms.
 
 # rows that a database hands out for one reason, such as to show them
 few_rows <- 50
@@ -78,6 +78,7 @@ look_sql <- function(tables, request, refresh) {
   }
   pilot <- join_pilots(parts)
   weights <- 1 / pilot_rate_of(s, pilot, rates)
+  ends <- sql_ends(s, tables, s$ranged)
   s$n_cells <- count_cells(s, counts[is_complete, , drop = FALSE])
   s$is_complete <- n_missing == 0
   s$n_missing <- n_missing
@@ -85,7 +86,7 @@ look_sql <- function(tables, request, refresh) {
     frame = pilot$raw,
     weights = weights * n_row / sum(weights),
     rows = seq_along(weights),
-    ends = NULL,
+    ends = ends,
     n_row = n_row,
     n_missing = n_missing,
     is_whole = FALSE,
@@ -334,10 +335,47 @@ pilot_query <- function(table, s, rates) {
   }, below = max(rates$all, unlist(rates$strata)))
 }
 
+# A row where each of these is least and one where it is largest, over all
+# tables, as a frame; NULL: there are none.
+sql_ends <- function(s, tables, at) {
+  if (length(at) == 0) {
+    return(NULL)
+  }
+  found <- lapply(tables, function(table) {
+    rows <- sql_rows(s, table)
+    own <- quote_names(rows$con, sprintf("v%d", at))
+    sums <- c(sprintf("MIN(%s)", own), sprintf("MAX(%s)", own))
+    names(sums) <- c(sprintf("low%d", at), sprintf("high%d", at))
+    where <- paste(quote_names(rows$con, "missing"), "= 0")
+    sql <- sql_select(rows$con, sums, rows$sql, where = where)
+    vapply(run_sql(rows$con, sql), as.double, 0)
+  })
+  found <- matrix(unlist(found), 2 * length(at))
+  best <- c(
+    apply(found[seq_along(at), , drop = FALSE], 1, which.min),
+    apply(found[-seq_along(at), , drop = FALSE], 1, which.max)
+  )
+  ends <- Map(
+    function(k, table, value) {
+      one <- fetch_rows(s, tables[[table]], function(rows) {
+        con <- rows$con
+        own <- quote_names(con, sprintf("v%d", k))
+        paste(quote_names(con, "missing"), "= 0 AND", own, "=",
+          sql_number(value, con))
+      }, n = 1)
+      one$raw
+    },
+    c(at, at),
+    best,
+    found[cbind(seq_along(best), best)]
+  )
+  bind_frames(ends)
+}
+
 # list(raw, values): rows of the table as it has them, and what the database
 # makes of them.
-fetch_rows <- function(s, table, where) {
-  sql <- sql_append(rows_query(s, table, where), paste("LIMIT", few_rows))
+fetch_rows <- function(s, table, where, n = few_rows) {
+  sql <- sql_append(rows_query(s, table, where), paste("LIMIT", n))
   split_fetched(run_sql(table_connection(table), sql), s)
 }
 
@@ -385,7 +423,7 @@ check_terms_agree <- function(s, request, part) {
   data <- as.list(part$raw)
   for (k in seq_along(s$variables)) {
     variable <- s$variables[[k]]
-    expression <- request$covariates[[k]]
+    expression <- variable$written
     mine <- suppressWarnings(eval(expression, data, request$env))
     theirs <- part$values[[sprintf("v%d", k)]]
     if (variable$kind == "levels") {

@@ -1,7 +1,8 @@
-# The look: one scan of a source (spec section 12). It counts rows, finds the
-# levels of factors and the ends of columns, and keeps a pilot: a sample with
-# some rows of every level and of every outcome, each with the number of rows
-# that it stands for.
+# The look: one scan of a source, before any pass (see ?tall_glm, rows that are
+# passed over). It counts rows, finds the levels of factors and the ends of
+# columns, and keeps a pilot: a sample with some rows of every level and of
+# every outcome (src/passes/reservoir.h), each with the number of rows that it
+# stands for.
 
 # list(frame, weights, rows, ends, n_read, n_row, n_missing, is_whole,
 # response_levels, digest): the pilot's columns as they are in the source and

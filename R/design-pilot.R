@@ -2,13 +2,15 @@
 # rows are read.
 
 # The model frames of the pilot's rows, and of these with those at the ends of
-# columns; how many rows each of the former stands for.
+# columns; how many rows each of the former stands for; the data of all of them
+# as they were given, of which each row counts so often.
 pilot_frame <- function(look, source, request, matched, refresh) {
   n <- nrow(look$frame)
   data <- look$frame
   if (!is.null(look$ends)) {
     data <- bind_frames(list(data, look$ends))
   }
+  counts <- c(look$weights, numeric(nrow(data) - n))
   frame_call <- matched[c(1, match(
     c("formula", "weights", "offset"),
     names(matched),
@@ -31,8 +33,7 @@ pilot_frame <- function(look, source, request, matched, refresh) {
   } else {
     tell_constants(whole, takes, refresh)
     if (length(terms_smooths(attr(whole, "terms"))) > 0) {
-      weights <- c(look$weights, numeric(nrow(data) - n))
-      settled$formula <- told(constants_by_weight(whole, data, weights))
+      settled$formula <- told(constants_by_weight(whole, data, counts))
       whole <- told(eval(settled, request$env))
     }
   }
@@ -54,6 +55,7 @@ pilot_frame <- function(look, source, request, matched, refresh) {
     whole = whole,
     frame = frame,
     stands = look$weights[left[own]],
+    counts = counts,
     call = frame_call
   )
 }

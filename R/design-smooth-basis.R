@@ -1,6 +1,5 @@
 # What is settled of a smooth term: its basis, by mgcv's smoothCon(), as fixed
-# columns and blocks of random ones, by mgcv's smooth2random() (spec section
-# 17).
+# columns and blocks of random ones, by mgcv's smooth2random() (see ?tall_gam).
 #
 # A record, class tall_smooth:
 #

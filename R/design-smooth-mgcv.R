@@ -18,8 +18,9 @@ construct_smooth <- function(spec, data, knots, is_free, n_level = NULL) {
   )]
   settings <- settings[!vapply(settings, is.null, TRUE)]
   make <- getExportedValue("mgcv", spec$head)
+  label <- smooth_label(spec)
   tryCatch(
-    {
+    telling_of_smooth(label, {
       call <- as.call(c(quote(make), symbols, lapply(settings, identity),
         if (is_free) list(by = quote(w))))
       made <- eval(call)
@@ -31,26 +32,43 @@ construct_smooth <- function(spec, data, knots, is_free, n_level = NULL) {
         modCon = 3
       )
       found[[1]]
-    },
+    }),
     error = function(e) {
       abort_input(
         c(
-          "The smooth term {.code {smooth_label(spec)}} cannot be made.",
+          "The smooth term {.code {label}} cannot be made.",
           x = escape_cli(trimws(conditionMessage(e)))
         ),
         argument = "formula",
-        value = smooth_label(spec),
+        value = label,
         parent = e
       )
     }
   )
 }
 
+# mgcv's warnings, such as of a `k` that is too small, as ours.
+telling_of_smooth <- function(label, code) {
+  withCallingHandlers(code, warning = function(w) {
+    if (!inherits(w, "tall_warning")) {
+      warn_tall(
+        "smooth",
+        c(
+          "The smooth term {.code {label}} is not as it was asked for.",
+          x = escape_cli(paste0("mgcv: ", trimws(conditionMessage(w)), "."))
+        ),
+        smooth = label
+      )
+      rlang::cnd_muffle(w)
+    }
+  })
+}
+
 # list(map, penalty): fixed columns and those of each penalty, by pen.ind, as
 # smooth2random() lists random ones of bs = "fs" in another order.
 split_smooth <- function(object, label) {
   split <- tryCatch(
-    mgcv::smooth2random(object, "", type = 2),
+    telling_of_smooth(label, mgcv::smooth2random(object, "", type = 2)),
     error = function(e) {
       # as mgcv has it, t2() needs two columns for each penalty
       is_small <- inherits(object, "t2.smooth")

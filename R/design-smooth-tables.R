@@ -1,7 +1,7 @@
-# Bases of one variable as tables of piecewise cubics (spec section 17): between
-# two breaks each column is a cubic, beyond the last ones it goes on as one, or,
-# of cyclic bases, begins anew. Whether a basis is such a table is found by
-# comparing, never by its name.
+# Bases of one variable as tables of piecewise cubics, which src/data/smooth.c
+# evaluates: between two breaks each column is a cubic, beyond the last ones it
+# goes on as one, or, of cyclic bases, begins anew. Whether a basis is such a
+# table is found by comparing, never by its name.
 
 # list(breaks, coefficients, period): `coefficients` 4 x columns x intervals, of
 # powers of the distance from the break at the left of an interval; the first

@@ -1,10 +1,13 @@
-# A regression whose passes a database computes (spec section 12): what it asks
+# A regression whose passes a database computes (see ?as_source): what it asks
 # of the rows, as expressions that dbplyr translates; its rows, as a query.
 #
 # list(class tall_sql):
 #   numbers, others  names of columns, as doubles and as they are
-#   variables        by name list(name, expression, kind, is_text): "numbers",
-#                    or "levels", of text or of numbers
+#   variables        by name list(name, written, expression, kind, is_text):
+#                    "numbers", or "levels", of text or of numbers; `written`
+#                    as in R
+#   ranged           those that are numbers of smooth terms
+#   bases            columns of these, see with_bases()
 #   y, trials        expressions; trials NULL
 #   weights, offsets, subset  expressions
 #   env, family, columns, fails   of the request
@@ -17,11 +20,6 @@
 # A query has other names for columns than the table: v1, ... are variables, y,
 # weight, offset; c1, ... the table's own; u a uniform number; u1, ... parts of
 # the design.
-
-# Where SQL cannot do: a condition with the reason.
-no_sql <- function(why) {
-  rlang::abort(why, class = "tall_no_sql")
-}
 
 # What a request asks, in SQL.
 sql_request <- function(tables, request, head) {
@@ -41,8 +39,8 @@ sql_request <- function(tables, request, head) {
   is_numbers <- vapply(head, is_plain_numeric, TRUE)
   s$numbers <- request$columns[is_numbers]
   s$others <- request$columns[!is_numbers]
-  s$variables <- lapply(request$covariates, sql_variable, head, request$env)
-  names(s$variables) <- vapply(request$covariates, deparse1, "")
+  s$variables <- sql_variables(request$covariates, head, request$env)
+  s$ranged <- sql_ranged(s, request$covariates, request$env)
   s[c("y", "trials")] <- sql_response(request, head)
   s$weights <- sql_numeric(request$weights, head, request$env)
   s$offsets <- lapply(request$offsets, sql_numeric, head, request$env)
@@ -103,11 +101,25 @@ sql_numeric <- function(expression, head, env) {
   }
 }
 
+# Variables of covariates by what R calls them, see sql_variable(); of a smooth
+# term those that it is made of.
+sql_variables <- function(covariates, head, env) {
+  written <- lapply(covariates, function(expression) {
+    if (is_smooth_call(expression, env)) {
+      written_in_smooth(expression, env)
+    } else {
+      list(expression)
+    }
+  })
+  written <- unlist(written, recursive = FALSE)
+  names(written) <- vapply(written, deparse1, "")
+  written <- written[!duplicated(names(written))]
+  lapply(written, sql_variable, head, env)
+}
+
 sql_variable <- function(expression, head, env) {
   name <- deparse1(expression)
-  if (is_smooth_call(expression, env)) {
-    no_sql(paste0("`", name, "` is made of them in R"))
-  }
+  written <- expression
   value <- value_of_head(expression, head, env)
   if (is.factor(value)) {
     is_plain <- is.call(expression) && length(expression) == 2 &&
@@ -131,6 +143,7 @@ sql_variable <- function(expression, head, env) {
   }
   list(
     name = name,
+    written = written,
     expression = own,
     kind = kind,
     is_text = is_text,
@@ -342,9 +355,11 @@ level_text <- function(variable, values) {
 # something of it.
 settle_sql <- function(s, design, pilot) {
   if (is.null(s) || is.null(design$program) ||
-    length(design$columns) > sql_columns) {
+    length(design$columns) > sql_columns ||
+    !is.null(smooths_beyond_sql(design))) {
     return(NULL)
   }
+  s <- with_bases(s, design)
   s$cells <- cells_of_design(s, design, pilot)
   s
 }
@@ -364,7 +379,19 @@ sql_design_rows <- function(
   rows <- sql_rows(s, table, raw, below, more)
   con <- rows$con
   cells <- s$cells
-  parts <- vapply(seq_along(cells$parts)[-1], sql_part, "", cells, con)
+  if (length(s$bases) > 0) {
+    rows <- add_distances(rows, s, c(
+      sprintf("v%d", seq_along(s$variables)),
+      "y",
+      if (has_sql_weight(s)) "weight",
+      if (length(s$offsets) > 0) "offset",
+      if (raw) sprintf("c%d", seq_along(s$columns)),
+      names(more),
+      if (!is.null(below)) "u",
+      if (!isTRUE(s$is_complete)) "missing"
+    ))
+  }
+  parts <- vapply(seq_along(cells$parts)[-1], sql_part, "", s, con)
   names(parts) <- sprintf("u%d", seq_along(parts))
   flags <- if (!is.null(s$flag)) s$flag(con)
   rows$u <- c(sql_number(1, con), quote_names(con, names(parts)))
@@ -386,15 +413,28 @@ sql_design_rows <- function(
     where = if (!isTRUE(s$is_complete)) {
       paste(quote_names(con, "missing"), "= 0")
     },
-    engine = if (any(lengths(cells$parts) > 1)) rows$engine
+    engine = if (is_dear_part(s)) rows$engine
   )
   rows$keep <- c(rows$keep, names(parts), names(flags))
   rows
 }
 
+# Is there one that is to be made once?
+is_dear_part <- function(s) {
+  length(s$bases) > 0 || any(lengths(s$cells$parts) > 1)
+}
+
 # A part about its centre.
-sql_part <- function(a, cells, con) {
-  own <- quote_names(con, sprintf("v%d", cells$parts[[a]]))
+sql_part <- function(a, s, con) {
+  cells <- s$cells
+  own <- vapply(cells$parts[[a]], function(k) {
+    base <- k - length(s$variables)
+    if (base > 0) {
+      paste0("(", sql_of_basis(s, s$bases[[base]], con), ")")
+    } else {
+      quote_names(con, sprintf("v%d", k))
+    }
+  }, "")
   centre <- cells$centre[[a]]
   product <- paste(own, collapse = " * ")
   if (centre == 0) {

@@ -6,8 +6,8 @@
 #' their means or first levels, as `brms::conditional_effects()` has it.
 #'
 #' @param x ([`tall_fit`][tall_fit] of a regression, or a `tall_conditional`)
-#'   The fit, of [tall_glm()], [tall_gam()] or [tall_glmer()]; of `plot()` and
-#'   `print()` what these functions return. Other objects go to methods of
+#'   The fit, of [tall_glm()], [tall_gam()], [tall_glmer()] or [tall_nn()], whose
+#'   response is a number; of `plot()` and `print()` what these functions return. Other objects go to methods of
 #'   \pkg{brms}, where it is installed.
 #' @param effects (string vector or `NULL`) Covariates, or pairs `"x:f"`, whose
 #'   second one has a line for each level, or for its mean and a standard
@@ -23,8 +23,9 @@
 #'   [posterior_smooths()]. `NULL`: 1,000 at most.
 #' @param ... Unused: other arguments are refused.
 #'
-#' @details Effects of groups, those of [tall_glmer()], `s(g, bs = "re")` and
-#' `bs = "fs"`, are 0 unless the effect is of their own factor, as in brms.
+#' @details Effects of groups are 0, as in brms: those of [tall_glmer()] always,
+#' those of `s(g, bs = "re")`, `(1 | g)` and `bs = "fs"` of [tall_gam()] unless
+#' the effect is of their own factor.
 #'
 #' @return A named list of data frames of class `tall_conditional`, as
 #'   [conditional_smooths()] returns it: `estimate__` is the posterior mean.

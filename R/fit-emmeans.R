@@ -4,9 +4,9 @@
 #'
 #' Methods for the generics of \pkg{emmeans}, which its users do not call:
 #' `emmeans()`, `emtrends()`, `contrast()`, `pairs()` and `ref_grid()` take fits
-#' of [tall_glm()] and [tall_glmer()].
+#' of [tall_glm()], [tall_gam()] and [tall_glmer()].
 #'
-#' @param object (`tall_glm` or `tall_glmer`) The fit.
+#' @param object (`tall_glm`, `tall_gam` or `tall_glmer`) The fit.
 #' @param data (data frame or `NULL`) Given to `emmeans()`: the data of the fit,
 #'   or rows of the same kind, from which \pkg{emmeans} takes means of
 #'   covariates and levels of factors. A fit does not carry the data frame, only
@@ -66,8 +66,8 @@ recover_data.tall_regression <- function(object, data = NULL, ...) {
 #' @exportS3Method emmeans::recover_data
 recover_data.tall_fit <- function(object, ...) {
   paste(
-    "emmeans takes fits of tall_glm() and tall_glmer(). Of others",
-    "posterior_epred(fit, newdata) has draws of what is expected."
+    "emmeans takes fits of tall_glm(), tall_gam() and tall_glmer(). Of",
+    "others posterior_epred(fit, newdata) has draws of what is expected."
   )
 }
 
@@ -82,6 +82,7 @@ emm_basis.tall_regression <- function(object, trms, xlev, grid, ...) {
   )
   contrasts <- object$contrasts %||% object$design$contrasts
   x <- stats::model.matrix(trms, frame, contrasts.arg = contrasts)
+  x <- name_smooths(x, trms)
   names <- coefficient_variables(object)
   draws <- plain_draws(object, names)
   attr(draws, "n.chains") <- posterior::nchains(object$draws)

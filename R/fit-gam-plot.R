@@ -5,7 +5,8 @@
 #' Curves with their bands, surfaces, and effects of levels.
 #'
 #' @param x (`tall_gam`) The fit.
-#' @param type (string) `"smooth"`, or any type of [plot.tall_fit()].
+#' @param type (string) `"smooth"`, or any type of [plot.tall_fit()]. A fit
+#'   without smooth terms has `"trace"` as its default, as other fits.
 #' @param smooths (string vector or `NULL`) Which terms, as of
 #'   [posterior_smooths()]; `NULL`: all curves, or where there are none
 #'   surfaces, or effects of levels.
@@ -20,7 +21,8 @@
 #' @param ... Passed on to [plot.tall_fit()].
 #'
 #' @return A ggplot, with a panel for each term.
-#' @section Conditions: Those of [posterior_smooths()].
+#' @section Conditions: Those of [posterior_smooths()]; `tall_error_stale` where
+#'   partial residuals are asked for and the fit has no rows to take them of.
 #' @seealso [conditional_effects()] on the scale of the response
 #' @examplesIf requireNamespace("ggplot2", quietly = TRUE)
 #' fit <- tall_gam(mpg ~ s(wt, k = 6) + s(hp, k = 6), mtcars, seed = 1)
@@ -46,6 +48,9 @@ plot.tall_gam <- function(
   ndraws = NULL,
   ...
 ) {
+  if (missing(type) && !has_smooths(x)) {
+    type <- "trace"
+  }
   type <- check_plot_type(type, c("smooth", own_plots))
   if (type != "smooth") {
     return(plot.tall_fit(x, type, ...))
@@ -191,6 +196,17 @@ draw_curves <- function(data, of_data) {
 smooth_points <- function(fit, tables, n, rug) {
   some <- fit$sketch$some
   if (NROW(some) == 0) {
+    if (n > 0) {
+      abort_tall(
+        "stale",
+        c(
+          "{.arg partial} needs rows of the data, which the fit did not keep.",
+          i = "Fit a data frame with {.code keep_data = TRUE}."
+        ),
+        argument = "partial",
+        value = n
+      )
+    }
     return(list())
   }
   curves <- Filter(function(table) attr(table, "shape") == "curve", tables)

@@ -93,8 +93,8 @@ predict_terms <- function(asked, terms, n_draw, se.fit) {
       predictor_moments(fit, part, own, "link", se.fit)
     })
     bind <- function(name) {
-      part <- vapply(parts, `[[`, numeric(nrow(rows$x)), name)
-      matrix(part, nrow(rows$x), dimnames = list(NULL, names(of)))
+      part <- as.double(unlist(lapply(parts, `[[`, name)))
+      matrix(part, nrow(rows$x), length(of), dimnames = list(NULL, names(of)))
     }
     if (se.fit) list(fit = bind("fit"), se.fit = bind("se.fit")) else
       list(fit = bind("fit"))
@@ -114,11 +114,9 @@ design_rows_of <- function(x, at) {
 # label.
 columns_of_terms <- function(fit) {
   columns <- fit$every_variable[seq_len(fit$n_coef)]
-  layout <- gam_layout(fit)
-  of <- split(layout$columns$at, factor(
-    layout$columns$variable,
-    unique(layout$columns$variable)
-  ))
+  smooth <- gam_layout(fit)$columns
+  variable <- as.character(smooth$variable)
+  of <- split(as.integer(smooth$at), factor(variable, unique(variable)))
   others <- setdiff(seq_along(columns), c(unlist(of), which(
     columns == "(Intercept)"
   )))

@@ -17,8 +17,10 @@
 #' \deqn{\sum_{j \in k} [(H + P_\sigma)^{-1} H]_{jj},}{sum_(j in k)
 #' [(H + P_sigma)^-1 H]_jj,} \eqn{H} minus the Hessian of the log likelihood at
 #' `fit$mode`, scaled by \eqn{1 / \sigma_y^2}{1 / sigma_y^2} of the draw in a
-#' Gaussian model, and \eqn{P_\sigma}{P_sigma} the precision of the prior. They
-#' lie between 0 and the number of the term's columns. A term that uses nearly
+#' Gaussian model, and \eqn{P_\sigma}{P_sigma} the precision of the prior: of a
+#' Student prior that of the normal with the same slope at the draw, of a
+#' Laplace or a uniform prior one over the variance. They lie between 0 and the
+#' number of the term's columns. A term that uses nearly
 #' all of its columns may have too small a basis: `is_small` is `TRUE` where
 #' they are within a tenth, and `print()` then says so; fit again with a larger
 #' `k`.
@@ -29,8 +31,8 @@
 #' @return A data frame with a row for each curve: `smooth`, its name; `sd`,
 #'   `sd_lower`, `sd_upper`, posterior mean and interval; `edf`, `edf_lower`,
 #'   `edf_upper`; `size`, the number of its columns; `is_small`.
-#' @section Conditions: `tall_error_unsupported` for a fit without smooth terms;
-#'   `tall_error_stale` where draws or the mode are lost.
+#' @section Conditions: `tall_error_unsupported` for a fit without smooth terms,
+#'   or which has not kept the draws of all parameters.
 #' @seealso [prior_smooth], [conditional_smooths()]
 #' @examplesIf requireNamespace("mgcv", quietly = TRUE)
 #' fit <- tall_gam(mpg ~ s(wt, k = 6) + s(hp, k = 6), mtcars, seed = 1)
@@ -59,8 +61,8 @@ smooth_table <- function(fit, prob = 0.9, ndraws = 200) {
     edf_lower = edf[, 2],
     edf_upper = edf[, 3],
     size = size,
-    is_small = is_wiggly(fit, layout, curves) & edf[, 1] > 0.9 * size &
-      !is.na(sds[, 1])
+    is_small = is_wiggly(fit, layout, curves) &
+      !is.na(sds[, 1]) & !is.na(edf[, 1]) & edf[, 1] > 0.9 * size
   )
 }
 
@@ -113,7 +115,8 @@ curve_sds <- function(fit, layout, curves) {
 # Draws x curves, of n draws.
 curve_edf <- function(fit, layout, curves, n) {
   own <- seq_len(fit$n_coef)
-  parts <- information_parts(fit)
+  information <- likelihood_information(fit)
+  prior <- own_priors(fit)
   mixture <- fit$prior$mixture
   draws <- plain_draws(fit)
   at <- unique(round(seq(1, nrow(draws), length.out = min(n, nrow(draws)))))
@@ -121,16 +124,16 @@ curve_edf <- function(fit, layout, curves, n) {
   precision <- if (!is.null(mixture)) {
     mixture_precision(mixture, t(draws[, mixture$names, drop = FALSE]))
   }
-  factor <- if (is.na(parts$sigma)) {
+  factor <- if (is.na(information$sigma)) {
     rep(1, length(at))
   } else {
-    (parts$sigma / draws[, "sigma"])^2
+    (information$sigma / draws[, "sigma"])^2
   }
   of <- match(layout$columns$smooth, curves)
   none <- rep(NA_real_, length(curves))
   out <- vapply(seq_along(at), FUN.VALUE = none, function(k) {
-    h <- factor[[k]] * parts$likelihood
-    p <- parts$prior
+    h <- factor[[k]] * information$hessian
+    p <- prior(draws[k, own], "weight")
     if (!is.null(mixture)) {
       covered <- cbind(mixture$at, mixture$at)
       p[covered] <- p[covered] + precision[, k]
@@ -140,16 +143,16 @@ curve_edf <- function(fit, layout, curves, n) {
     if (is.null(inverse)) {
       return(none)
     }
-    free <- 1 - rowSums(inverse * p[own, own])
+    free <- 1 - rowSums(inverse * p)
     as.double(rowsum(free[layout$columns$at], of))
   })
   matrix(t(matrix(out, length(curves))), ncol = length(curves))
 }
 
-# list(likelihood, prior, sigma): minus the Hessians at the mode of the log
-# likelihood and of the priors that have no hyperparameters, coefficients alone;
-# sigma: at the mode, NA where it is not sampled, or not a Gaussian's.
-information_parts <- function(fit) {
+# list(hessian, sigma): minus the Hessian of the log likelihood at the mode,
+# coefficients alone, and sigma there; NA where it is not sampled, or not a
+# Gaussian's.
+likelihood_information <- function(fit) {
   mode <- fit$mode %||% model_mode(fit_model(fit), fit$control$cores, 0)
   own <- seq_len(fit$n_coef)
   mixture <- fit$prior$mixture
@@ -159,28 +162,37 @@ information_parts <- function(fit) {
     covered <- cbind(mixture$at, mixture$at)
     total[covered] <- total[covered] - drop(precision_at(mixture, free))
   }
-  prior <- prior_hessian(fit$prior, fit$model$prior_functional, own)
+  at_mode <- own_priors(fit)(unname(mode$estimate)[own], "curvature")
   is_gaussian <- identical(fit$family$name, "gaussian") &&
     "sigma" %in% fit$variables
   list(
-    likelihood = total - prior,
-    prior = prior,
+    hessian = total - at_mode,
     sigma = if (is_gaussian) exp(mode$estimate[["log_sigma"]]) else NA
   )
 }
 
-# Of normal priors; the intercept's is on a functional of all coefficients.
-prior_hessian <- function(prior, functional, own) {
+# A function of the coefficients, and of what prior_precision_at() is asked: the
+# matrix of the priors that have no hyperparameters. The intercept's is on a
+# functional of all coefficients.
+own_priors <- function(fit) {
+  own <- seq_len(fit$n_coef)
   parts <- c("kind", "location", "scale", "shape")
-  precision <- prior_precision(lapply(compact(prior[parts]), `[`, own))
-  out <- diag(precision, length(own))
-  if (!is.null(functional)) {
-    at <- functional$at + 1
-    v <- functional$weights[own]
-    out[at, at] <- 0
-    out <- out + precision[[at]] * tcrossprod(v)
+  prior <- lapply(compact(fit$prior[parts]), `[`, own)
+  functional <- fit$model$prior_functional
+  at <- functional$at + 1
+  v <- functional$weights[own]
+  # what a kinked prior adds to a Hessian it adds to a coordinate of its own
+  is_kinked <- any(prior_has_form(prior, "kinked")[at])
+  function(beta, fact) {
+    value <- replace(beta, at, sum(v * beta))
+    precision <- prior_precision_at(prior, value, fact)
+    out <- diag(precision, length(own))
+    if (!is.null(functional) && !(is_kinked && fact == "curvature")) {
+      out[at, at] <- 0
+      out <- out + precision[[at]] * tcrossprod(v)
+    }
+    out
   }
-  out
 }
 
 # As it was written: `terms` have s() in place of bars.

@@ -72,7 +72,12 @@ predicting_sql <- function(fit, source) {
   if (is.null(design$program) || length(design$columns) > sql_columns) {
     no_sql("the design is no SQL")
   }
-  env <- environment(fit$formula)
+  why <- smooths_beyond_sql(design)
+  if (!is.null(why)) {
+    no_sql(why)
+  }
+  # that of the terms has s()
+  env <- attr(fit$terms, ".Environment") %||% environment(fit$formula)
   terms <- stats::delete.response(fit$terms)
   columns <- intersect(all.vars(terms), source_names(source))
   given <- fit$offset_source
@@ -90,11 +95,11 @@ predicting_sql <- function(fit, source) {
   variables <- as.list(attr(terms, "variables"))[-1]
   at <- attr(terms, "offset")
   covariates <- variables[setdiff(seq_along(variables), at)]
-  s$variables <- lapply(covariates, sql_variable, head, env)
-  names(s$variables) <- vapply(covariates, deparse1, "")
+  s$variables <- sql_variables(covariates, head, env)
   offsets <- c(variables[at], list(given))
   s$offsets <- lapply(offsets, sql_numeric, head, env)
   s$offsets <- Filter(function(e) !is.null(e), s$offsets)
+  s <- with_bases(s, design)
   s$cells <- cells_of_design(s, design)
   s$flag <- function(con) c(known = sql_known(s, design, con))
   structure(s, class = "tall_sql")
@@ -122,7 +127,7 @@ sql_known <- function(s, design, con) {
     if (variable$kind != "levels") {
       return(paste(own, "IS NOT NULL"))
     }
-    levels <- design$variables[[variable$name]]$levels
+    levels <- levels_in_sql(design, variable$name)
     levels <- paste(sql_levels(variable, levels, con), collapse = ", ")
     paste0(own, " IN (", levels, ")")
   }, "")

@@ -29,7 +29,17 @@ print_metropolis_note <- function(fit) {
   if (!is.na(outside) && outside > 0) {
     cat(
       format(100 * outside, digits = 2),
-      "% of the proposals were outside the bounds of the prior.\n",
+      "% of the proposals were outside ",
+      if (is_remote_fit(fit)) {
+        # such priors have no bounds
+        paste0(
+          "the ball in which a pass bounded\n",
+          "  rows, and refused: draws are those of the posterior within it"
+        )
+      } else {
+        "the bounds of the prior"
+      },
+      ".\n",
       sep = ""
     )
   }

@@ -137,8 +137,9 @@ check_newdata_columns <- function(fit, names) {
   }
 }
 
-# What f(block) returns, vectors with a value for each of its rows, one block
-# after the other. pads: with NA for rows that na.exclude left out.
+# What f(block) returns, vectors with a value for each of its rows or matrices
+# with a row for each, one block after the other. pads: with NA for rows that
+# na.exclude left out.
 gather_rows <- function(
   fit,
   f,
@@ -160,14 +161,37 @@ gather_rows <- function(
   )
   names <- unique(unlist(lapply(parts, function(part) names(part$values))))
   lapply(stats::setNames(nm = names), function(name) {
-    unlist(lapply(parts, function(part) {
-      value <- unname(part$values[[name]])
-      if (is.null(part$keep)) {
-        return(value)
-      }
-      replace(rep(NA_real_, length(part$keep)), part$keep, value)
-    }))
+    values <- lapply(parts, function(part) part$values[[name]])
+    known <- Filter(Negate(is.null), values)[[1]]
+    padded <- Map(function(value, part) {
+      pad_rows(value, part$keep, known)
+    }, values, parts)
+    if (is.matrix(known)) do.call(rbind, padded) else unlist(padded)
   })
+}
+
+# A value for each row that is kept, with NA in the place of others; keep: NULL:
+# all are. like: where a block keeps none, what those of others are like.
+pad_rows <- function(value, keep, like) {
+  if (!is.matrix(like)) {
+    value <- unname(value)
+    if (is.null(keep)) {
+      return(value)
+    }
+    return(replace(rep(NA_real_, length(keep)), keep, value))
+  }
+  if (!is.null(value)) {
+    rownames(value) <- NULL
+  }
+  if (is.null(keep)) {
+    return(value)
+  }
+  out <- matrix(NA_real_, length(keep), ncol(like))
+  colnames(out) <- colnames(like)
+  if (any(keep)) {
+    out[keep, ] <- value
+  }
+  out
 }
 
 # ---- some or all of them in memory -------------------------------------------

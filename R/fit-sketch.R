@@ -2,7 +2,8 @@
 # when the rows themselves are gone or in another form.
 
 # columns: vectors by name; rows: which of their elements count, NULL: all;
-# factors: names of those whose values are levels, numbers, too.
+# factors: names of those whose values are levels, numbers, too; counts: how
+# many rows each element stands for, NULL: 1.
 #
 # centre   of each column its mean, or its first level
 # ends     its least and largest value, or its levels
@@ -11,7 +12,8 @@ new_sketch <- function(
   columns,
   rows = NULL,
   factors = character(),
-  n = 1000
+  n = 1000,
+  counts = NULL
 ) {
   n_row <- max(0L, lengths(columns))
   is_column <- vapply(columns, FUN.VALUE = TRUE, function(x) {
@@ -25,11 +27,11 @@ new_sketch <- function(
     columns[[name]] <- as.factor(columns[[name]])
   }
   n_row <- max(0L, lengths(columns))
-  at <- unique(round(seq(1, n_row, length.out = min(n, n_row))))
+  at <- unique(even_rows(n_row, min(n, n_row), counts))
   some <- as.data.frame(lapply(columns, `[`, at), optional = TRUE)
   names(some) <- names(columns)
   list(
-    centre = lapply(columns, centre_of),
+    centre = lapply(columns, centre_of, counts),
     ends = lapply(columns, ends_of),
     some = some[stats::complete.cases(some), , drop = FALSE]
   )
@@ -39,8 +41,14 @@ is_measured <- function(x) {
   is.numeric(x) && !is.factor(x)
 }
 
-centre_of <- function(x) {
-  if (is_measured(x)) mean(x, na.rm = TRUE) else ends_of(x)[1]
+centre_of <- function(x, counts = NULL) {
+  if (!is_measured(x)) {
+    return(ends_of(x)[1])
+  }
+  if (is.null(counts)) {
+    return(mean(x, na.rm = TRUE))
+  }
+  stats::weighted.mean(x, counts, na.rm = TRUE)
 }
 
 ends_of <- function(x) {

@@ -8,7 +8,8 @@
 #' @param object,x (`tall_gam`) The fit. Other objects go to methods of
 #'   \pkg{brms}, where it is installed.
 #' @param smooth (string) The term, as the fit calls it, `"s(x)"`, or as it was
-#'   written, `"s(x, k = 10)"`.
+#'   written, `"s(x, k = 10)"`. With `by = f` it is called `"s(x):f"`, for a
+#'   factor `f`, too: each row has the curve of its level.
 #' @param newdata (data frame or `NULL`) Rows; the term's own variables are
 #'   enough. `NULL`: the fit's own rows, if it kept them.
 #' @param ndraws,draws (whole number or `NULL`) Use that many draws, evenly
@@ -36,7 +37,8 @@
 #' @section Conditions: `tall_error_input` for a term that the fit does not
 #'   have, or variables that `newdata` lacks; `tall_error_stale` without
 #'   `newdata` where the fit did not keep its rows; `tall_error_unsupported` for
-#'   a fit without smooth terms.
+#'   a fit without smooth terms, or which has not kept the draws of all
+#'   parameters.
 #' @examplesIf requireNamespace("mgcv", quietly = TRUE)
 #' fit <- tall_gam(mpg ~ s(wt, k = 6) + s(hp, k = 6), mtcars, seed = 1)
 #' dim(posterior_smooths(fit, "s(wt)", data.frame(wt = c(2, 3, 4))))
@@ -49,6 +51,9 @@ posterior_smooths <- function(object, ...) {
 #' @rdname posterior_smooths
 #' @export
 posterior_smooths.default <- function(object, ...) {
+  if (inherits(object, "tall_fit")) {
+    check_gam(object)
+  }
   hand_on("brms", "posterior_smooths")
 }
 
@@ -168,6 +173,9 @@ conditional_smooths <- function(x, ...) {
 #' @rdname posterior_smooths
 #' @export
 conditional_smooths.default <- function(x, ...) {
+  if (inherits(x, "tall_fit")) {
+    check_gam(x)
+  }
   hand_on("brms", "conditional_smooths")
 }
 

@@ -5,8 +5,9 @@
 #' Bayesian additive models for tall data
 #'
 #' Smooth functions of covariates beside ordinary terms, as in `mgcv::gam()`,
-#' with the posterior of the smoothing parameters, and nothing to tune: steps
-#' are exact, and look at a few rows.
+#' with the posterior of the smoothing parameters, and nothing to tune. Draws
+#' are exact: steps look at a few rows, those of a Gaussian response at sums over
+#' them, and at all rows where another parameter of the response is sampled.
 #'
 #' @param formula (formula) As in mgcv: ordinary terms, and smooth ones:
 #'   * `s(x)`, `s(x, k = 20, bs = "cr")`: a curve; `k` is the size of its basis,
@@ -20,6 +21,8 @@
 #'
 #'   `te()` and `ti()` are refused with `t2()` as advice, as brms does; `gp()`
 #'   and `mo()` have no place here.
+#' @param data (data frame, [source][tall_source] or matrix) The data, as of
+#'   [tall_glm()]; how the rows of sources are read is said below.
 #' @param prior_smooth (`tall_prior`) The [prior][prior_smooth] of the standard
 #'   deviation of each smooth term, on the scale of the linear predictor.
 #' @param knots (named list or `NULL`) Knots by variable, as in `mgcv::gam()`:
@@ -48,25 +51,38 @@
 #' their prior given the \eqn{\sigma_k}{sigma_k}, and \eqn{H} minus the Hessian
 #' of the log likelihood at the mode, \eqn{\beta} given the
 #' \eqn{\sigma_k}{sigma_k} is nearly normal with precision \eqn{H +
-#' P_\sigma}{H + P_sigma}. A step draws \eqn{\sigma}{sigma} and then
-#' \eqn{\beta}{beta} from that law, whose costs do not grow with the rows, and
-#' tests the proposal by a few of them: draws are exact. See [prior_hs()] for
-#' what is done where this does not suit a posterior, and for Gaussian
-#' responses, which need sums over the rows alone.
+#' P_\sigma}{H + P_sigma}, so that \eqn{\beta}{beta} can be integrated out.
+#' Where there are few \eqn{\sigma_k}{sigma_k}, a step draws them so and then
+#' \eqn{\beta}{beta} given them; where there are many, or where a pilot says
+#' that it moves as well, the two are drawn in turn ([proposals]). That costs
+#' the same however many rows there are, and a few of them test what is
+#' proposed: draws are exact. See [prior_hs()] for what is done where this does
+#' not suit a posterior, and where a parameter of the response is sampled: of a
+#' Gaussian one sums over the rows are enough.
 #'
 #' The *effective degrees of freedom* of a smooth term are its columns' part of
 #' \eqn{\mathrm{tr}[(H + P_\sigma)^{-1} H]}{tr[(H + P_sigma)^{-1} H]},
 #' averaged over the posterior of \eqn{\sigma}{sigma}; those of `mgcv::gam()`
 #' are at its estimate of the smoothing parameters. See [smooth_table()].
 #'
-#' All rows are brought to memory, those of sources too, as columns of the bases
-#' (8 bytes a number).
+#' More than 65,536 rows, and those of a source, are passed over as by
+#' [tall_glm()], which tells how: they are read block by block, the columns of
+#' the bases made meanwhile, and a few thousand rows are kept. Of rows in memory
+#' a basis is made of rows from all over, of others of the look's pilot and the
+#' ends of all rows; with `knots`, and a basis that is of them alone, it is the
+#' same whatever the source, and so are the draws. Curves of one variable are
+#' tables of piecewise cubics, which a database computes, too; where a basis is
+#' none (`t2()`, a surface), or has so many pieces that no query takes them, the
+#' rows of a database are streamed, and a message says so. What brings rows to
+#' memory in [tall_glm()] does so here, or with `store` the design to a file.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_gam", "tall_glm",
 #'   "tall_regression", "tall_fit")`.
 #' @section Conditions: Those of [tall_glm()]; `tall_error_unsupported` for
 #'   terms that are refused; an error of class `rlib_error_package_not_found`
-#'   where \pkg{mgcv}, a recommended package of R, is not installed.
+#'   where \pkg{mgcv}, a recommended package of R, is not installed;
+#'   `tall_warning_smooth` where \pkg{mgcv} changes a term, such as a `k` that
+#'   is too small for its basis.
 #' @references
 #' Wood (2017). *Generalized Additive Models: An Introduction with R*. CRC.
 #'
@@ -164,24 +180,30 @@ settle_front.tall_front_gam <- function(front, terms, columns) {
   front
 }
 
-# What pictures need of the data as they were given; NULL: of a source.
+# What pictures need of the data as they were given, of a source the pilot's;
+# NULL: there is none.
 sketch_of <- function(front, terms) {
   asked <- front$asked
   data <- if (asked$has_data) asked$data
-  if (!is.null(data) && !is.data.frame(data)) {
-    return(NULL)
+  is_pilot <- !is.null(data) && !is.data.frame(data)
+  if (is_pilot) {
+    data <- front$pilot$data
+    if (is.null(data)) {
+      return(NULL)
+    }
   }
   home <- environment(asked$formula)
   names <- union(all.vars(terms), all.vars(asked$matched$offset))
   columns <- if (is.null(data)) mget(names, home, inherits = TRUE) else data
   rows <- tryCatch(
-    eval(asked$matched$subset, data, home),
+    if (!is_pilot) eval(asked$matched$subset, data, home),
     error = function(e) NULL
   )
   sketch <- new_sketch(
     as.list(columns)[intersect(names, names(columns))],
     rows,
-    names_as_levels(terms)
+    names_as_levels(terms),
+    counts = if (is_pilot) front$pilot$counts
   )
   if (!front$keep_data) {
     sketch["some"] <- list(NULL)

@@ -45,6 +45,7 @@ front_fields <- list(
   data = NULL,          # matrices and vectors, in place of a frame
   prior_PD = FALSE,     # draws of the prior?
   store = NULL,         # a file for the design
+  pilot = NULL,         # of a source: some rows of its data, see pilot_frame()
   train_iter = NULL     # steps of a training
 )
 

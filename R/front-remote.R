@@ -7,15 +7,16 @@
 #' level and outcome; Newton steps that the pilot corrects (after Jordan, Lee &
 #' Yang, 2019) find the mode, mostly in one pass; and one more draws some ten
 #' thousand rows, from which the steps of [kernel_smh()] are exact. A Gaussian
-#' response takes one pass after the look, for sums. Draws are the same for the
-#' same rows and `seed`, whatever the source, its blocks and `cores`, with these
-#' exceptions: shards of a list differ by rounding, and those of streams take
-#' another pilot; a database that computes the passes draws rows by random
-#' numbers of its own, so that draws of other responses than Gaussian ones
-#' differ by Monte Carlo error from those of the same rows elsewhere, and from
-#' call to call (see [as_source()]). [sg_resume()] makes another pass. Terms
-#' that depend on other rows than their own (`cut(x, 3)`, `x - mean(x)`) are
-#' refused; variables that are not in `data` must be single values.
+#' response takes one pass after the look, for sums, also where its prior has
+#' hyperparameters. Draws are the same for the same rows and `seed`, whatever
+#' the source, its blocks and `cores`, with these exceptions: shards of a list
+#' differ by rounding, and those of streams take another pilot; a database that
+#' computes the passes draws rows by random numbers of its own, so that draws of
+#' other responses than Gaussian ones differ by Monte Carlo error from those of
+#' the same rows elsewhere, and from call to call (see [as_source()]).
+#' [sg_resume()] makes another pass. Terms that depend on other rows than their
+#' own (`cut(x, 3)`, `x - mean(x)`) are refused; variables that are not in
+#' `data` must be single values.
 #'
 #' `poly()`, splines, `scale()` and others of which [stats::makepredictcall()]
 #' knows take constants from the rows: bases, knots, centres. Of rows in memory
@@ -48,11 +49,11 @@
 #' rows, within a ball that the surrogate's chain measures.
 #'
 #' Where that does not serve (a `kernel`, `lambda`, `sparse` or `storage`, a
-#' prior with bounds, one with hyperparameters of a Gaussian response, gradients
-#' that are kept, more than 1,001 columns, a posterior that exact steps do not
-#' suit) all rows are brought to memory, and a message says why where it was not
-#' asked for. Of data beyond memory the design goes to the file `store`, which
-#' models map; response, weights and offset stay in memory, 8 bytes a row each.
+#' prior with bounds, gradients that are kept, more than 1,001 columns, a
+#' posterior that exact steps do not suit) all rows are brought to memory, and a
+#' message says why where it was not asked for. Of data beyond memory the design
+#' goes to the file `store`, which models map; response, weights and offset stay
+#' in memory, 8 bytes a row each.
 #' @name tall_glm
 #' @rdname tall_glm
 NULL
@@ -80,6 +81,7 @@ fit_in_passes <- function(front, source, run) {
       needs <- reading$look$why
       if (has_passes(reading)) {
         reader <- pilot_reader(front, reading)
+        front <- settle_reading(front, reading, reader$terms)
         n_missing <- reading$look$n_missing
         pilot <- rows_of_pilot(reading)
         rows <- settle_database(reading, pilot, run$control$refresh)
@@ -176,6 +178,13 @@ source_request <- function(front, source) {
   )
 }
 
+# settle_front() of what a look found; the sketch of a source's data is that of
+# the pilot.
+settle_reading <- function(front, reading, terms) {
+  front$pilot <- reading$pilot[c("data", "counts")]
+  settle_front(front, terms, reading$rows$design$columns)
+}
+
 # How rows of new data are read as those of a pilot were.
 pilot_reader <- function(front, reading) {
   pilot <- list(
@@ -233,23 +242,20 @@ suits_passes <- function(front, run) {
     !isFALSE(front$request$sparse)
   )
   suits_blocks(front$asked) && !any(asks_more) &&
-    is.null(blueprint$priors$prior_smooth) &&
     passes_know(blueprint$family) &&
-    !any(are_beyond_passes(blueprint$priors, blueprint$family))
+    !any(are_bounded(blueprint$priors))
 }
 
-# Those with bounds; and of a Gaussian response with hyperparameters.
-are_beyond_passes <- function(priors, family) {
-  is_quadratic <- find_response(family)$is_quadratic
+are_bounded <- function(priors) {
   vapply(
     priors,
     function(prior) {
-      inherits(prior, "tall_prior") && (
-        identical(prior_kinds[[prior$kind]]$form, "bounded") ||
-          is_mixture_prior(prior) && is_quadratic)
+      inherits(prior, "tall_prior") &&
+        identical(prior_kinds[[prior$kind]]$form, "bounded")
     },
     TRUE
   )
+  is_beyond | is_scale & is_quadratic
 }
 
 # A row of a pilot stands for others by its weight, which must be no precision.

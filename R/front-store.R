@@ -18,8 +18,7 @@ fit_in_store <- function(front, source, run, passed = list()) {
     return(NULL)
   }
   reader <- pilot_reader(front, reading)
-  columns <- reading$rows$design$columns
-  front <- settle_front(front, reader$terms, columns)
+  front <- settle_reading(front, reading, reader$terms)
   reading <- NULL
   model <- build_model(front$blueprint, found$rows)
   rows <- rows_to_keep(found$rows, front$keep_data)

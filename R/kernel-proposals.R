@@ -39,8 +39,8 @@ proposal_places <- c(
 #'
 #' @details
 #' With \eqn{e_i(\theta)}{e_i(theta)} what is left of a row beyond its
-#' second-order expansion, \eqn{N(m, \Sigma)}{N(m, Sigma)} the normal law that
-#' all expansions add up to (see [kernel_smh()]) and \eqn{S} the rows that are
+#' second-order expansion, \eqn{N(m, \Sigma)}{N(m, Sigma)} the normal
+#' distribution that all expansions add up to (see [kernel_smh()]) and \eqn{S} the rows that are
 #' `awkward`, the surrogate is
 #' \deqn{\hat\pi(\theta) \propto N(\theta; m, \Sigma) \, e^{-e_0(\theta)}
 #' \prod_{i \in S} e^{-e_i(\theta)},}{pi^(theta) prop. N(theta; m, Sigma)
@@ -85,8 +85,8 @@ proposal_places <- c(
 #'   `rounds` times \eqn{\beta \mid \varphi}{beta | phi} and \eqn{\varphi \mid
 #'   \beta}{phi | beta}, which reads the same backwards and is reversible
 #'   therefore. With \eqn{S} empty, \eqn{\beta \mid \varphi}{beta | phi} is a
-#'   draw from its normal law (one Cholesky factor), of which it keeps the share
-#'   `stay`; else it is accepted by what the awkward rows say.
+#'   draw from its normal distribution (one Cholesky factor), of which it keeps
+#'   the share `stay`; else it is accepted by what the awkward rows say.
 #' * `proposal_marginal()`: for few hyperparameters, as of [prior_ridge()]:
 #'   `rounds` slices of their density with \eqn{\beta}{beta} integrated out,
 #'   each of one hyperparameter, drawn at random, given the others, and then

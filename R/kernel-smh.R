@@ -64,6 +64,16 @@
 #' reference, of which there are several, and a step uses the smallest that
 #' holds both its ends; a few rows are not thinned.
 #'
+#' Which ball a step uses depends on its two ends alike, and where they are
+#' beyond the largest all rows are looked at: so draws are exact however much of
+#' the posterior lies outside a ball, and what that costs is rows. Where rows
+#' were drawn ahead of the steps, by a pass over a source, there is one ball, of
+#' radius \eqn{\sqrt d + 7}{sqrt(d) + 7} (beyond which a normal posterior has
+#' \eqn{e^{-24}}{e^-24} of its mass), under a prior with hyperparameters 1.25
+#' times as far as the surrogate's chain went. Proposals beyond it are refused:
+#' their share is `outside` in the fit's `chains`, and is printed where it is
+#' not 0. Draws are then exactly those of the posterior within the ball.
+#'
 #' The rows of a step are about \eqn{d^3 / \sqrt N}{d^3 / sqrt(N)}, and one
 #' minus the acceptance rate about \eqn{d^{3/2} / \sqrt N}{d^(3/2) / sqrt(N)}:
 #' tall data make it fast. A chain that `init` starts many standard deviations

@@ -207,6 +207,9 @@ newton_step <- function(model, theta, here, is_last, box) {
     lower_chol(damped_sigma(here, model), model),
     tall_error = identity
   )
+  if (!is.matrix(root) && any(prior_facts(model$prior, "has_tails"))) {
+    root <- uphill_step_root(here, model) %||% root
+  }
   if (is.matrix(root)) {
     step <- drop(backsolve(t(root), forwardsolve(root, here$gradient)))
     return(short_step(step, model))
@@ -306,6 +309,16 @@ step_root <- function(here, model) {
     return(t(root) * scale)
   }
   if (!is_concave) turned_root(scaled, scale)
+}
+
+# Far from its centre a prior with heavy tails bends the other way, and may do
+# so more than the rows: a step uphill. NULL: it is not that.
+uphill_step_root <- function(here, model) {
+  hessian <- damped_sigma(here, model)
+  scale <- sqrt(abs(diag(hessian)))
+  if (all(is.finite(hessian)) && all(scale > 0)) {
+    turned_root(hessian / outer(scale, scale), scale)
+  }
 }
 
 # Its eigenvalues turned positive; NULL: columns depend on each other.

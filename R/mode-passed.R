@@ -1,4 +1,4 @@
-# The model of rows that are passed over (spec section 12): what passes find of
+# The model of rows that are passed over (see ?tall_glm): what passes find of
 # all of them, and how models are made of some.
 
 # With so many rows memory that nobody uses is given back before they are passed

@@ -1,6 +1,6 @@
-# Passes over the rows of a source (spec section 12). Rows are regrouped into
-# chunks of a fixed size by their number, so that sums, and all that follows
-# from them, do not depend on the blocks in which a source hands them out.
+# Passes over the rows of a source. Rows are regrouped into chunks of a fixed
+# size by their number, so that sums, and all that follows from them, do not
+# depend on the blocks in which a source hands them out.
 
 # f(model) of the first n rows of a chunk, a model of the core for as long as
 # that takes: see R/model-chunk.R.

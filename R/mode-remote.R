@@ -1,4 +1,4 @@
-# The mode of a posterior whose rows are only passed over (spec section 12):
+# The mode of a posterior whose rows are only passed over (see ?tall_glm):
 # Newton's method, whose steps a pilot corrects for the curvature that changes
 # on the way, in the spirit of Jordan, Lee & Yang (2019, JASA 114).
 #

@@ -1,22 +1,39 @@
 # Gaussian models whose priors have hyperparameters, from sums over their rows.
 
-# list(model, given, passes): the model on sums over the rows, and of few
-# hyperparameters what is normal given sigma; NULL where sums are not enough.
-sums_of_scaled <- function(model, mode, cores) {
-  own <- model$n_dim - n_hyper(model)
-  held <- held_model(model, unname(mode$estimate)[-seq_len(own)])
-  if (!has_sums(held)) {
-    return(NULL)
-  }
-  phi <- unname(mode$estimate)[-seq_len(own)]
+# Are sums over the rows enough, hyperparameters given?
+has_scaled_sums <- function(model) {
+  has_hyper(model) &&
+    is_quadratic_response(model) &&
+    has_sums(held_model(model, model$mixture$start))
+}
+
+# list(model, given, fit, passes): the model on sums over the rows, and of few
+# hyperparameters what is normal given sigma; fit: of least squares.
+sums_of_scaled <- function(model, cores) {
+  phi <- model$mixture$start
+  held <- held_model(model, phi)
   parts <- sums_parts(with_prior_at(held, model, phi), cores)
   base <- sums_model(held, parts$sums, parts$fit)
   base$prior$mixture <- model$mixture
   list(
     model = scaled_model(base),
     given = given_sigma(held, model, parts),
+    fit = parts$fit,
     passes = parts$passes
   )
+}
+
+# The mode, see scaled_mode(), without a look at any row. NULL: the columns fit
+# every response, and sums have lost what is left.
+scaled_mode_of_sums <- function(model, sums) {
+  if (model$traits$n_aux > 0 && sums$fit$rss == 0) {
+    return(NULL)
+  }
+  mode <- search_mode(sums$model, refresh = 0, stands_in = TRUE)
+  mode$passes <- 0
+  mode$trace$passes <- 0
+  mode$fingerprint <- model$fingerprint
+  mode
 }
 
 # The same, whose prior in R's words is the normal one that it has at phi.
@@ -28,14 +45,14 @@ with_prior_at <- function(held, model, phi) {
   held
 }
 
-# What the core takes of a Gaussian model whose sigma is sampled, with a ridge
-# for each block and else normal priors; NULL of others. parts: of sums_parts().
+# What the core takes of a Gaussian model with a ridge for each block and else
+# normal priors; NULL of others. parts: of sums_parts().
 given_sigma <- function(held, model, parts) {
   kinds <- vapply(model$mixture$parts, `[[`, "", "kind")
   covered <- model$mixture$at
   is_other <- setdiff(seq_len(model$n_coef), covered)
   is_normal <- prior_has_form(held$prior, "quadratic")[is_other]
-  if (model$traits$n_aux != 1 || !all(kinds == "ridge") || !all(is_normal)) {
+  if (!all(kinds == "ridge") || !all(is_normal)) {
     return(NULL)
   }
   sums <- parts$sums
@@ -51,11 +68,13 @@ given_sigma <- function(held, model, parts) {
   cross <- sums$cross + sums$weight * sums$response * sums$mean
   left <- cross - drop(gram %*% parts$fit$beta)
   prior <- normal_prior(held)
+  # of a known sigma all is in its unit
+  unit <- if (model$traits$n_aux == 0) model$sigma^2 else 1
   list(
     given_center = as.double(center),
-    given_pull = as.double(left - drop(gram %*% away)),
+    given_pull = as.double(left - drop(gram %*% away)) / unit,
     given_prior = as.double(prior$gradient(center)),
-    given_gram = as.double(gram),
+    given_gram = as.double(gram) / unit,
     given_bend = as.double(prior$precision),
     given_rows = as.double(sums$n_row)
   )

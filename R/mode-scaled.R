@@ -3,23 +3,31 @@
 # its coefficients with it. What is found is the mode of the others given
 # hyperparameters that the coefficients there make likely.
 
-# find(held): the mode of a model without hyperparameters.
-scaled_mode <- function(model, find) {
+# find(held, init): the mode of a model without hyperparameters. theta: near it,
+# hyperparameters that are likely last, as passes leave it; NULL: nothing is
+# known.
+scaled_mode <- function(model, find, theta = NULL) {
   own <- seq_len(model$n_dim - n_hyper(model))
-  phi <- model$mixture$start
-  # where hyperparameters shrink little, then where they are likely
-  first <- find(held_model(model, phi))
-  draws <- draw_hyper(model, first$estimate, phi, 400)
+  near <- if (is.null(theta)) {
+    # where hyperparameters shrink little
+    phi <- model$mixture$start
+    first <- find(held_model(model, phi), NULL)
+    list(beta = first$estimate, phi = phi, passes = first$passes)
+  } else {
+    list(beta = theta[own], phi = theta[-own], passes = 0)
+  }
+  draws <- draw_hyper(model, near$beta, near$phi, 400)
   draws <- draws[, -(1:100), drop = FALSE]
-  phi <- rowMeans(draws)
+  # those that the coefficients there make likely
+  phi <- if (is.null(theta)) rowMeans(draws) else near$phi
   sd <- apply(draws, 1, stats::sd)
-  found <- find(held_model(model, phi))
+  found <- find(held_model(model, phi), if (!is.null(theta)) near$beta)
   theta <- c(unname(found$estimate), phi)
   out <- found
   out$estimate <- stats::setNames(theta, model$coordinates)
   out$variables <- mode_variables(model, theta)
   out$fingerprint <- model$fingerprint
-  out$passes <- first$passes + found$passes
+  out$passes <- near$passes + found$passes
   out$given <- model$mixture$coordinates
   # the spread of hyperparameters given the coefficients: kernels scale by it
   precision <- 1 / pmax(sd, 1e-3)^2

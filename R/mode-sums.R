@@ -1,7 +1,7 @@
-# Gaussian regressions from sums over their rows (spec section 15). Weighted
-# means and centred sums of products are all that the likelihood needs, and with
-# normal or flat priors they give the posterior itself: log sigma has a density
-# of one dimension, and given it the coefficients are normal.
+# Gaussian regressions from sums over their rows. Weighted means and centred
+# sums of products are all that the likelihood needs (src/models/sums.c), and
+# with normal or flat priors they give the posterior itself: log sigma has a
+# density of one dimension, and given it the coefficients are normal.
 #
 # Coordinates: beta = J c, where c is centred: the coefficient of a constant
 # column is that of the predictor at the means of the others. In c = c_0 + T z

@@ -198,11 +198,7 @@ tied_keys <- function(rows, keys) {
   s <- rows$in_sql
   design <- rows$design
   n <- nrow(keys)
-  place <- match(
-    vapply(design$variables, `[[`, "", "name"),
-    names(s$variables)
-  )
-  sources <- lapply(place, function(k) {
+  source_at <- function(k) {
     variable <- s$variables[[k]]
     values <- keys[[sprintf("v%d", k)]]
     values <- if (variable$is_logical) {
@@ -213,6 +209,15 @@ tied_keys <- function(rows, keys) {
       as.double(values)
     }
     list(values = values, first = 0)
+  }
+  sources <- lapply(design$variables, function(variable) {
+    if (is.null(variable$smooth)) {
+      return(source_at(match(variable$name, names(s$variables))))
+    }
+    parts <- lapply(smooth_parts(variable$smooth), function(part) {
+      source_at(place_of_text(s, part$name, part$kind))
+    })
+    list(parts = parts)
   })
   columns <- Map(variable_column, sources, design$variables, n)
   values <- list(columns = unname(columns), n = n, row = 1, sources = sources)

@@ -179,10 +179,12 @@ search_mode <- function(
   stands_in = FALSE
 ) {
   if (has_hyper(model)) {
-    return(scaled_mode(model, function(held) {
+    find <- function(held, init) {
       options$method <- mode_method(held, "auto")
-      search_mode(held, options, NULL, cores, refresh, stands_in)
-    }))
+      search_mode(held, options, init, cores, refresh, stands_in)
+    }
+    # of a start that a user gave the hyperparameters need not be likely
+    return(scaled_mode(model, find, if (options$is_near) init))
   }
   method <- options$method
   max_iter <- options$max_iter
@@ -286,7 +288,7 @@ mode_seed <- 1L
 # found from it, the model is as it was.
 start_mode <- function(model, theta, cores) {
   if (length(theta) != model$n_dim || !all(is.finite(theta)) ||
-    mode_method(model) != "newton") {
+    !(mode_method(model) == "newton" || has_hyper(model))) {
     return(invisible())
   }
   options <- search_options(model, is_near = TRUE)

@@ -86,7 +86,8 @@
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].
 #' @section Conditions:
 #' `tall_error_input` names the argument and value at fault: missing or infinite
-#' values, a response outside the family's range, lengths that differ.
+#' values, a response outside the family's range, lengths that differ,
+#' `prior_smooth` without `blocks`.
 #' @examples
 #' x <- cbind("(Intercept)" = 1, age = rnorm(500))
 #' y <- rbinom(500, 1, plogis(0.5 + x[, "age"]))
@@ -127,6 +128,16 @@ model_glm <- function(
   )
   if (!is.null(blocks)) {
     priors$prior_smooth <- as_prior_smooth(prior_smooth)
+  } else if (!missing(prior_smooth)) {
+    abort_input(
+      c(
+        "{.arg prior_smooth} is of the standard deviations of {.arg blocks},
+         which there are none of.",
+        i = "{.arg blocks} says which columns have one in common."
+      ),
+      argument = "prior_smooth",
+      value = prior_smooth
+    )
   }
   blueprint <- blueprint_glm(
     resolve_family(family),

@@ -1,9 +1,10 @@
-# Exact steps with awkward rows where rows are only passed over (spec sections
-# 12 and 16). Three passes beside those that found the mode: one hands back the
-# awkward rows S, which are those whose bound psi there is at least `cut`: that
-# says of any row, wherever it turns up, whether it is one of them. Chains on
-# the surrogate find where expansions are to be; a pass takes the sums there,
-# and after another chain one draws the other rows ahead.
+# Exact steps with awkward rows where rows are only passed over (see ?tall_glm;
+# the surrogate: src/gradients/surrogate.h). Three passes beside those that
+# found the mode: one hands back the awkward rows S, which are those whose bound
+# psi there (src/passes/ahead.h) is at least `cut`: that says of any row,
+# wherever it turns up, whether it is one of them. Chains on the surrogate find
+# where expansions are to be; a pass takes the sums there, and after another
+# chain one draws the other rows ahead.
 
 # The plan. Where it does not pay, rows must be where any can be had: see
 # plan_remote(). why: exact steps without awkward rows do not.

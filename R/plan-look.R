@@ -51,8 +51,8 @@ plan_of_look <- function(blueprint, rows, pilot, control) {
 }
 
 # The same under a prior with hyperparameters: where the surrogate of the pilot
-# has its mean, `theta` of what rows see and `phi`, with its metric `chol` and
-# the awkward rows' `cut`.
+# has its mean, `theta` of what rows see and `phi`, with its metric `chol`, the
+# awkward rows' `cut`, and the `way` in which hyperparameters move.
 look_at_scales <- function(model, mode, pilot, control, n_row) {
   tried <- try_scales(model, mode, control, new_ledger())
   if (is.null(tried$plan)) {
@@ -66,7 +66,8 @@ look_at_scales <- function(model, mode, pilot, control, n_row) {
     phi = at[-own],
     chol = moves$metric,
     stands = pilot$stands,
-    steps = tried$plan$steps
+    steps = tried$plan$steps,
+    way = tried$way
   )
   found$cut <- cut_of_pilot(model, found, control, phi = 0)
   n_step <- steps_of_run(control, found$steps)

@@ -6,6 +6,9 @@ plan_recipe <- function(model, sampler, control, in_place) {
   if (isTRUE(model$prior_only)) {
     return(plan_prior(model, control))
   }
+  if (has_scaled_sums(model)) {
+    return(plan_scaled_sums(model, control))
+  }
   if (has_hyper(model) && is_remote(model)) {
     return(plan_scales_ahead(model, control))
   }
@@ -56,10 +59,8 @@ plan_hyper <- function(model, control) {
   }
   plan <- plan_scaled(model, control, mode, ledger)
   plan$why <- paste0(plan$why, "; ", tried$why_not)
-  if (is.null(plan$stand_in)) {
-    # a step, and the density after the hyperparameters' draw
-    tell_slow(plan, control, passes = 2)
-  }
+  # a step, and the density after the hyperparameters' draw
+  tell_slow(plan, control, passes = 2)
   plan
 }
 

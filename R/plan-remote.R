@@ -1,6 +1,6 @@
-# The plan of a regression whose rows are passed over (spec section 12): exact
-# steps from rows that a pass drew ahead, or sums over all rows where the
-# response is Gaussian. No row is kept but those drawn.
+# The plan of a regression whose rows are passed over (see ?tall_glm): exact
+# steps from rows that a pass drew ahead (src/passes/ahead.h), or sums over all
+# rows where the response is Gaussian. No row is kept but those drawn.
 
 # The plan. plan_of_look() has said that exact steps pay, and they are made also
 # where all rows tell that they pay less. Where these tell of another posterior

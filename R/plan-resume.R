@@ -20,14 +20,14 @@ remote_plan.default <- function(fit, n_step) {
     plan_prior(model, control)
   } else if (isTRUE(model$remote$found$is_whole)) {
     resume_tied(model, fit)
+  } else if (!is.null(model$remote$products)) {
+    resume_sums(model, fit)
   } else if (has_hyper(model)) {
     resume_scales(model, control, n_step)
   } else if (!is.null(model$remote$found$surrogate)) {
     resume_awkward(model, control, n_step)
-  } else if (is.null(model$remote$products)) {
-    resume_drawn(model, control, n_step)
   } else {
-    resume_sums(model, fit)
+    resume_drawn(model, control, n_step)
   }
   plan$kernel <- fit$kernel
   plan$steps <- fit$steps
@@ -47,9 +47,10 @@ resume_sums <- function(model, fit) {
   if (kernel_is_independent(fit$kernel)) {
     plan$sums <- sums_posterior(model, cores)
   } else {
-    parts <- sums_parts(model, cores)
-    stand_in <- sums_model(model, parts$sums, parts$fit)
-    plan$stand_in <- frame_model(stand_in, fit$stand_in, FALSE)
+    own <- new_ledger()
+    plan$stand_in <- resumed_stand_in(fit, model, own)
+    # residuals may be looked at again
+    spend(ledger, "recipe", own$passes[["recipe"]] - passes_of_products(model))
   }
   plan
 }

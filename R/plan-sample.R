@@ -78,7 +78,8 @@
 #' adds more. With other priors [kernel_mala()], adapted in warmup, moves on
 #' these sums, which is exact and costs the square of the number of columns for
 #' a step. A second look at the rows is taken where the columns explain all but
-#' 1e-5 of the response's variance. `fit$plan` and `print()` say what was
+#' 1e-5 of the response's variance. [prior_hs()] says what is done where a prior
+#' has hyperparameters, of any response. `fit$plan` and `print()` say what was
 #' chosen, and why, for every model.
 #'
 #' Other generalised linear models, with up to 1,001 parameters: the mode
@@ -104,8 +105,8 @@
 #' the expansions of the others (see [proposals]), which look at no other rows,
 #' find its mean, where the rows are then expanded, and its covariance; its
 #' chain slices the predictors of rows of the first kind, one at a time, and
-#' draws all else at once from its normal law given them. A pilot of 400 steps
-#' says again what is accepted: a tenth is enough, within the same time.
+#' draws all else at once from its normal distribution given them. A pilot of
+#' 400 steps says again what is accepted: a tenth is enough, within the same time.
 #'
 #' Then, with more than 2,000 rows, Leimkuhler-Matthews dynamics with control
 #' variates of order 2 (see [gradient_cv()]) in coordinates \eqn{\phi = L^T

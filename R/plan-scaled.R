@@ -7,23 +7,42 @@
 scaled_steps <- 10
 
 plan_scaled <- function(model, control, mode, ledger) {
-  sums <- sums_of_scaled(model, mode, control$cores)
-  spend(ledger, "recipe", sums$passes %||% 0)
-  stand_in <- sums$model
-  moved <- with_moves(stand_in %||% model, mode, sums$given)
+  moved <- whiten_model(with_moves(model, mode), mode, in_place = FALSE)
+  plan <- recipe_mala(moved, mode, list(), ledger)
+  plan$recipe$size <- model$n_data
+  plan$steps <- scaled_steps
+  plan$why <-
+    "exact steps on all rows, since the prior has hyperparameters"
+  plan
+}
+
+# The same on sums over the rows, wherever these lie.
+plan_scaled_sums <- function(model, control) {
+  ledger <- new_ledger()
+  if (is_remote(model)) {
+    spend(ledger, "recipe", 1) # the look
+  }
+  sums <- sums_of_scaled(model, control$cores)
+  spend(ledger, "recipe", sums$passes)
+  mode <- scaled_mode_of_sums(model, sums)
+  if (is.null(mode) && is_remote(model)) {
+    need_rows("the columns fit every response", ledger)
+  }
+  if (is.null(mode)) {
+    mode <- model_mode(model, control$cores, control$refresh)
+    spend_mode(ledger, mode)
+  }
+  moved <- with_moves(sums$model, mode, sums$given)
   moved <- whiten_model(moved, mode, in_place = FALSE)
   plan <- recipe_mala(moved, mode, list(), ledger)
-  plan$model <- if (is.null(stand_in)) moved else model
+  plan$model <- model
+  plan$stand_in <- moved
   plan$recipe$size <- model$n_data
   # with slices each step has fresh coefficients
   plan$steps <- if (is.null(sums$given)) scaled_steps else 1
-  if (!is.null(stand_in)) {
-    plan$stand_in <- moved
-  }
   plan$why <- paste0(
-    "exact steps on ",
-    if (is.null(stand_in)) "all rows," else "sums over all rows,",
-    " since the prior has hyperparameters",
+    "exact steps on sums over all rows, since the response is Gaussian and the",
+    " prior has hyperparameters",
     if (!is.null(sums$given)) {
       ", which move by slices with the coefficients integrated out"
     }

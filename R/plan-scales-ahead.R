@@ -1,9 +1,10 @@
-# The plan of priors with hyperparameters where rows are only passed over (spec
-# sections 12 and 16). The look's pilot has told where its surrogate has its
-# mean; a pass took the sums there, and brought the awkward rows. A chain on the
-# surrogate of all rows, which looks at no other, finds its mean, the metric of
-# the ball and how far it goes there; where that is far from where the sums are
-# a pass takes them anew; then one draws the other rows ahead.
+# The plan of priors with hyperparameters where rows are only passed over (see
+# ?tall_glm; the surrogate: src/gradients/surrogate.h). The look's pilot has
+# told where its surrogate has its mean; a pass took the sums there, and brought
+# the awkward rows. A chain on the surrogate of all rows, which looks at no
+# other, finds its mean, the metric of the ball and how far it goes there; where
+# that is far from where the sums are a pass takes them anew; then one draws the
+# other rows ahead (src/passes/ahead.h).
 
 # The plan. Where it does not pay, rows must be where any can be had: see
 # plan_remote().
@@ -17,6 +18,8 @@ plan_scales_ahead <- function(model, control) {
   }
   spend(ledger, "mode", found$passes)
   found <- find_scales_ahead(model, control, ledger)
+  # where a search in memory would begin
+  ledger$theta <- c(found$theta, found$phi)
   n_step <- steps_of_run(control, max(steps_ahead, found$steps)) +
     setting("recipe")$exact_pilot
   drawn <- draw_awkward(model, control, ledger, n_step, found)
@@ -31,7 +34,8 @@ plan_scales_ahead <- function(model, control) {
     need_rows("an exact step has no distribution to propose from", ledger)
   }
   plan <- plan_of(pilot$rest())
-  verdict <- judge_scales(plan, report, control, settled_share)
+  way <- drawn$found$way
+  verdict <- judge_scales(plan, report, control, settled_share, way)
   verdict$plan %||% need_rows(verdict$why_not, ledger)
 }
 
@@ -206,7 +210,7 @@ plan_of_scales <- function(model, drawn, order, control, ledger) {
     own,
     mode,
     sliced_kernel(
-      NULL,
+      found$way$proposal,
       list(moves = found$moves, awkward = as.double(seq_len(n)))
     ),
     gradient_ahead(at, ahead),

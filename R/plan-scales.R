@@ -1,7 +1,7 @@
 # The recipe for priors with hyperparameters: exact steps from a few rows by
 # transitions on a surrogate of coefficients and hyperparameters, whose rows are
-# known by their expansions (spec section 16). What it cannot sample goes to
-# plan_scaled(), which looks at all rows.
+# known by their expansions (src/gradients/surrogate.h; ?proposals). What it
+# cannot sample goes to plan_scaled(), which looks at all rows.
 
 # list(plan, pace_seconds, why_not), as try_exact() has it: nothing is chosen by
 # its seconds.
@@ -361,6 +361,7 @@ judge_scales <- function(
   )
   list(
     plan = plan,
+    way = way,
     rows = rows,
     acceptance = acceptance,
     pace_seconds = control$chains * n_step * report$pace * way$slower %||% 1

@@ -1,7 +1,7 @@
 # The recipe's exact draws where a posterior is far from normal in a few
 # directions: levels with a handful of rows, or none of one outcome. Their rows
 # are kept as they are in a surrogate, on which a chain proposes, and the
-# expansions of the others are about its mean (spec section 16).
+# expansions of the others are about its mean (src/gradients/surrogate.h).
 
 # list(plan, seconds, pace_seconds, why_not), as try_exact() has it, which found
 # why_not.

@@ -152,17 +152,26 @@ is_mixture_prior <- function(prior) {
 #' proposes is a chain on a surrogate of them and the coefficients in which rows
 #' are known by their expansions; the test looks at a few rows, whatever the
 #' hyperparameters are (see [proposals]). This is for responses whose rows have
-#' bounds, and no parameter of their own that is sampled. For others, and where
-#' a pilot says that too few such steps are accepted, hyperparameters are drawn
-#' given the coefficients before each step, by slices (Neal, 2003) and other
-#' draws that need no tuning, and steps of [kernel_mala()] on all rows, or sums
-#' over them, move the coefficients, a fifth of them by proposals of all
-#' coefficients at once, given the hyperparameters; the fit says which.
+#' bounds, and no parameter of their own that is sampled. Where there are few
+#' hyperparameters, and a pilot on the surrogate says that it pays, they move
+#' with the coefficients integrated out ([proposal_marginal()]).
+#'
+#' A Gaussian response whose `sigma` is sampled takes sums over its rows. If all
+#' its hyperparameters are standard deviations, of `prior_ridge()` or of blocks
+#' (see [prior_smooth]), and its other priors are normal, they and `sigma` are
+#' moved by slices (Neal, 2003) of their density with the coefficients
+#' integrated out, which are then drawn given them. For other responses and
+#' priors, and where a pilot says that too few exact steps from a few rows are
+#' accepted, hyperparameters are drawn given the coefficients before each step,
+#' by slices and other draws that need no tuning, and steps of [kernel_mala()]
+#' on all rows, or sums over them, move the coefficients, a fifth of them by
+#' proposals of all coefficients at once, given the hyperparameters; the fit
+#' says which.
+#'
 #' [kernel_mala()], [kernel_barker()] and [kernel_hmc()] are taken, too.
-#' `find_mode()` finds the mode given hyperparameters that
-#' are likely there, as there is none together with them. `prior` without
-#' `prior_intercept` is that of the intercept of [model_glm()], too, where it is
-#' then shrunk as well.
+#' `find_mode()` finds the mode given hyperparameters that are likely there, as
+#' there is none together with them. `prior` without `prior_intercept` is that
+#' of the intercept of [model_glm()], too, where it is then shrunk as well.
 #'
 #' rstanarm multiplies the global scale by the residual `sigma` of a Gaussian
 #' model, a parameter, and brms, whose `horseshoe()` has the same arguments in

@@ -34,7 +34,8 @@
 #' of the coefficients of mgcv's basis as it comes, whose columns are on another
 #' scale for each kind of basis: the same number means something else there. Of
 #' group-level terms, `s(g, bs = "re")`, it is the standard deviation of the
-#' effects. Its draws are called `smooth_sd[s(x)]`.
+#' effects. Draws are called `smooth_sd[s(x)1]`, the number that of the term's
+#' penalty, as in rstanarm.
 #'
 #' No row sees these parameters: they cost no data, see [prior_hs()]. Where the
 #' data say that a curve is a straight line, the posterior of its

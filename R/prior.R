@@ -14,11 +14,17 @@
 #                where there is none; of a Student prior its curvature at the
 #                centre.
 # Optional:
+#   curvature    (function) `curvature(u, scale, shape)`: minus the second
+#                derivative of its logarithm where it is not `precision`,
+#                u = (value - location) / scale.
+#   weight       (function) `weight(u, scale, shape)`: the precision of the
+#                normal with the same slope, where that is not `precision`.
 #   is_proper    (TRUE or FALSE) Does its density have an integral?
 #   form         (string) What its logarithm is: "quadratic" (or constant),
 #                everywhere; "smooth"; "kinked" at the location, with a
 #                curvature that is missing from a Hessian; or "bounded", where
 #                the prior ends at location -+ scale.
+#   has_tails    (TRUE or FALSE) Is its logarithm not concave?
 #   is_of_scales (TRUE or FALSE) Is it of a positive parameter, sampled on the
 #                log scale?
 #   said         (two strings) What users call location and scale.
@@ -30,8 +36,11 @@ prior_kind <- function(
   code,
   title,
   precision = function(scale, shape) 0 * scale,
+  curvature = function(u, scale, shape) precision(scale, shape),
+  weight = function(u, scale, shape) precision(scale, shape),
   is_proper = TRUE,
   form = "smooth",
+  has_tails = FALSE,
   is_of_scales = FALSE,
   said = c("location", "scale"),
   mixture = NULL
@@ -40,8 +49,11 @@ prior_kind <- function(
     code = code,
     title = title,
     precision = precision,
+    curvature = curvature,
+    weight = weight,
     is_proper = is_proper,
     form = rlang::arg_match0(form, prior_forms),
+    has_tails = has_tails,
     is_of_scales = is_of_scales,
     said = said,
     mixture = mixture
@@ -77,7 +89,14 @@ prior_kinds <- list(
   student = prior_kind(
     6L,
     "Student",
-    precision = function(scale, shape) (shape + 1) / (shape * scale^2)
+    precision = function(scale, shape) (shape + 1) / (shape * scale^2),
+    curvature = function(u, scale, shape) {
+      (shape + 1) * (shape - u^2) / ((shape + u^2)^2 * scale^2)
+    },
+    weight = function(u, scale, shape) {
+      (shape + 1) / ((shape + u^2) * scale^2)
+    },
+    has_tails = TRUE
   ),
   # location: what the parameter is above; scale: one over the rate
   gamma = prior_kind(7L, "gamma", is_of_scales = TRUE),
@@ -106,6 +125,20 @@ prior_precision <- function(prior) {
   as.double(Map(
     function(precision, scale, shape) precision(scale, shape),
     prior_facts(prior, "precision"),
+    prior$scale,
+    prior$shape %||% rep(0, length(prior$scale))
+  ))
+}
+
+# At `value`, a number for each coordinate: minus the second derivative of each
+# prior's logarithm, where it has one, else one over its variance ("curvature");
+# or the precision of the normal with the same slope ("weight"), which is not
+# negative.
+prior_precision_at <- function(prior, value, fact = c("curvature", "weight")) {
+  as.double(Map(
+    function(at, u, scale, shape) at(u, scale, shape),
+    prior_facts(prior, match.arg(fact)),
+    (value - prior$location) / prior$scale,
     prior$scale,
     prior$shape %||% rep(0, length(prior$scale))
   ))

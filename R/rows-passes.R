@@ -73,7 +73,7 @@ read_design <- function(rows, matched, refresh) {
     n_row = found$n_row,
     digest = found$digest
   ))
-  own <- c("frame", "stands", "call")
+  own <- c("frame", "stands", "call", "data", "counts")
   new_reading(found, rows, pilot[own], parts)
 }
 
@@ -90,7 +90,8 @@ settle_database <- function(reading, pilot, refresh) {
   rows <- reading$rows
   in_sql <- settle_sql(asked, rows$design, pilot)
   if (is.null(in_sql) && !is.null(asked)) {
-    tell_streamed("the design is no SQL", refresh)
+    why <- smooths_beyond_sql(rows$design) %||% "the design is no SQL"
+    tell_streamed(why, refresh)
   }
   rows_passes(rows, in_sql)
 }

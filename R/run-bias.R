@@ -29,7 +29,7 @@ chain_table <- function(fit, segment, status, kept) {
 # How many blocks the bias estimate takes its standard error from.
 bias_blocks <- 20
 
-# ---- bias of the standard deviations (spec section 7) -----------------------
+# ---- bias of the standard deviations (src/run/bias.c) -----------------------
 
 # What is kept of each chain, NULL of one that has nothing: by blocks the number
 # of terms, `count`, and the means `gradient` of g_j and `product` of (theta_j -

@@ -24,7 +24,8 @@
 #' * `chains`: a data frame with a row for each chain: `status`, `draws`,
 #'   `acceptance`, `passes` over the data, `step_size`, `escaped` draws; for
 #'   Metropolis kernels the share of proposals `outside` the bounds of the prior
-#'   and the number that were `nonfinite` (no finite log posterior or gradient);
+#'   (or the ball in which rows were drawn ahead, see [kernel_smh()]) and the
+#'   number that were `nonfinite` (no finite log posterior or gradient);
 #'   for [kernel_smh()] the rows of a step, `rows_thinned` and `rows_always`.
 #' * `lambda`: the inverse temperature of a Gibbs posterior, `NULL` for Bayes.
 #' * `bias`: a data frame with the estimated relative bias of each posterior sd

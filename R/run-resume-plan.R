@@ -71,7 +71,7 @@ resume_plan <- function(fit, model, n_step) {
 resumed_stand_in <- function(fit, model, ledger) {
   cores <- fit$control$cores
   if (has_hyper(model)) {
-    sums <- sums_of_scaled(model, fit$mode, cores)
+    sums <- sums_of_scaled(model, cores)
     spend(ledger, "recipe", sums$passes)
     stand_in <- with_moves(sums$model, fit$mode, sums$given)
   } else if (has_sums(model)) {

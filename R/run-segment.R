@@ -148,9 +148,9 @@ compile_run <- function(plan, control, noise_every) {
   )
 }
 
-# Is the bias estimate coupled to a normal companion of the chains (spec section
-# 10)? Where the kernel has one and the posterior is near N(0, I) in the
-# coordinates they move in: those that the recipe whitened.
+# Is the bias estimate coupled to a normal companion of the chains
+# (src/run/bias.c)? Where the kernel has one and the posterior is near N(0, I)
+# in the coordinates they move in: those that the recipe whitened.
 is_bias_coupled <- function(plan) {
   whitening <- plan$model$whitening
   is_near_normal <- !is.null(whitening) && !whitening$is_diagonal

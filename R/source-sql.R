@@ -28,6 +28,11 @@ sql_engine <- function(con) {
   )
 }
 
+# Where SQL cannot do: a condition with the reason.
+no_sql <- function(why) {
+  rlang::abort(why, class = "tall_no_sql")
+}
+
 # Uniform numbers between 0 and 1, another for every row.
 sql_uniform <- function(con) {
   says_rand <- c(

@@ -60,6 +60,8 @@
 #'   items, or predictions are asked for that the ratings say nothing of.
 #' * `tall_warning_extrapolation`: smooth terms are asked for values outside of
 #'   the range that they were made for.
+#' * `tall_warning_smooth`: \pkg{mgcv} makes a smooth term in another way than
+#'   it was asked for, such as with a larger `k`; the field `smooth` names it.
 #' * `tall_warning_source`: a stream or another source could not be closed after
 #'   its rows were read; the fit is kept.
 #'
@@ -253,6 +255,7 @@ warning_kinds <- c(
   "ratings",
   "source",
   "extrapolation",
+  "smooth",
   names(status_table)[-1]
 )
 

@@ -35,7 +35,7 @@ usual_settings <- list(
 
   # ---- choices ----
   bias_companion = 1,       # of the chains whose bias is estimated, where the
-                            # kernel has one (spec section 10); 0: none
+                            # kernel has one, see is_bias_coupled(); 0: none
   chunk_rows = 65536,       # rows that are looked at together; so many at least
                             # may be drawn ahead
   most_whitened = 1001,     # parameters, 1,000 columns and an intercept: with

@@ -1,11 +1,12 @@
 # Posteriors that are far from normal in a few directions: is the default right
 # there, and what does it cost beside glm()? See README.md.
 #
-#   Rscript bench/awkward.R [seeds] [case ...]
+#   Rscript bench/awkward.R [seeds] [otherwise] [case ...]
 #
 # Cases: awkward-cases.R. Truth: results/references-awkward.csv, made by
 # references-awkward.R without the package. Each case is fitted with the default
-# draws once for each seed, all as a user calls it.
+# draws once for each seed, all as a user calls it. otherwise: each also, with the
+# first seed alone, as it would run if no rows were known as they are.
 
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 source(file.path(dirname(script), "one-core.R"))
@@ -13,7 +14,8 @@ source(file.path(dirname(script), "awkward-cases.R"))
 
 arguments <- commandArgs(TRUE)
 n_seed <- if (length(arguments) > 0) as.integer(arguments[[1]]) else 5
-wanted <- if (length(arguments) > 1) arguments[-1] else names(awkward_cases)
+wanted <- setdiff(arguments[-1], "otherwise")
+if (length(wanted) == 0) wanted <- names(awkward_cases)
 bench_start(
   paste(c("awkward", arguments[-1]), collapse = "-"),
   "Posteriors far from normal in a few directions",
@@ -75,7 +77,9 @@ worst_of <- function(fit, reference) {
   ))
 }
 
-row_of_case <- function(name) {
+put_settings <- utils::getFromNamespace("put_settings", "tallbayes")
+
+row_of_case <- function(name, is_otherwise = FALSE) {
   case <- awkward_cases[[name]]()
   if (!is.null(case$shrink) && !exists("prior_hs", mode = "function")) {
     say("- ", name, ": skipped, the package has no prior_hs()")
@@ -85,7 +89,11 @@ row_of_case <- function(name) {
   glm_seconds <- cpu_seconds(suppressWarnings(
     glm(case$formula, binomial(), case$data, model = FALSE, y = FALSE)
   ))
-  fits <- lapply(seq_len(n_seed), function(seed) {
+  if (is_otherwise) {
+    before <- put_settings(list(recipe = list(awkward_dim = 0)))
+    on.exit(put_settings(before))
+  }
+  fits <- lapply(seq_len(if (is_otherwise) 1 else n_seed), function(seed) {
     seconds <- cpu_seconds(fit <- fit_case(case, seed))
     c(worst_of(fit, reference), list(
       seconds = seconds,
@@ -101,7 +109,7 @@ row_of_case <- function(name) {
   }
   seconds <- stats::median(of("seconds"))
   data.frame(
-    case = name,
+    case = if (is_otherwise) paste0(name, ", otherwise") else name,
     rows = format(nrow(case$data), big.mark = ","),
     d = fits[[1]]$d,
     kernel = paste(unique(vapply(fits, function(f) f$kernel, "")), collapse = ", "),
@@ -120,7 +128,9 @@ row_of_case <- function(name) {
   )
 }
 
-rows <- do.call(rbind, Filter(Negate(is.null), lapply(wanted, row_of_case)))
+ways <- c(FALSE, if ("otherwise" %in% arguments) TRUE)
+rows <- unlist(lapply(wanted, function(name) lapply(ways, row_of_case, name = name)), FALSE)
+rows <- do.call(rbind, Filter(Negate(is.null), rows))
 if (!is.null(rows)) say_table(rows)
 say(
   "Means are off by that many posterior standard deviations, standard deviations\n",

@@ -98,8 +98,8 @@ for (name in names(problems)) {
     check.names = FALSE
   )
 }
-say("A step of `kernel_smh()`, beside the prototypes' figures (spec, section 11)",
-  " and a step\nof `kernel_sgld()` with `gradient_cv()` and 8 uniform rows; the",
+say("A step of `kernel_smh()`, beside the figures of prototypes in plain R and",
+  " C, and a step\nof `kernel_sgld()` with `gradient_cv()` and 8 uniform rows; the",
   " least effective size of all\nparameters a second of sampling, beside the",
   " recipe before,\n`bench/recipe-1.R`; and that of its steps with control",
   " variates of order 2, where it\nwould take them without exact ones.\n")

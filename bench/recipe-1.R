@@ -1,5 +1,5 @@
-# The recipe as it was before exact steps from a few rows were the default (spec,
-# section 9), for scripts that measure later ones against it: in whitened
+# The recipe as it was before exact steps from a few rows were the default, for
+# scripts that measure later ones against it: in whitened
 # coordinates Leimkuhler-Matthews steps of variance 0.2 with control variates of
 # order 1, as many rows as a rule and a pilot say, 25 steps a draw; MALA on few
 # rows, where there are bounds or kinks, and where minibatches would be a large

@@ -15,6 +15,7 @@ shared_tests <- c(
   "mode-scaled.*|fit-shrinkage" = "model-scaled",
   "design-bars|design-group.*" = "glmer",
   "design-ratings" = "factorize",
+  "design-smooth-sql" = "gam-sources",
   "design-smooth-.*" = "design-smooth",
   "diag-gaussian|diag-points" = "theory",
   "diag-pseudo-variance" = "variance",

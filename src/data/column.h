@@ -20,7 +20,7 @@ enum tb_column_kind {
 
 struct tb_column;
 
-/* A smooth term (spec section 17): column j is basis v_basis[j] - 1 at a number
+/* A smooth term (data/smooth.c): column j is basis v_basis[j] - 1 at a number
  * x, times the indicator of level v_level[j], times numbers; 0 for basis or
  * level: that factor is 1.
  *

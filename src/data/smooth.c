@@ -1,6 +1,6 @@
-/* Bases of smooth terms as tables of piecewise cubics (spec section 17), for
- * a tile of rows at a time: each row's interval is found once for all columns,
- * which then cost four coefficients each.
+/* Bases of smooth terms as tables of piecewise cubics, which R makes
+ * (design-smooth-tables.R), for a tile of rows at a time: each row's interval
+ * is found once for all columns, which then cost four coefficients each.
  *
  * p       the term; of others, read only
  * p_rows  of the caller, in and out

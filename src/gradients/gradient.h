@@ -1,5 +1,6 @@
 /* The estimator family: how the gradient of the log posterior is estimated
- * from a minibatch. spec: unbiased for g whatever the scheme. */
+ * from a minibatch. Each is unbiased for g whatever the scheme, which tests
+ * find by enumeration (helper-conformance-gradient.R). */
 #ifndef TB_GRADIENTS_GRADIENT_H
 #define TB_GRADIENTS_GRADIENT_H
 
@@ -78,8 +79,10 @@ struct tb_estimator {
 };
 
 /* Minibatch variance of the estimate, coordinate by coordinate, from the sums
- * of u_i = c_i a_i over the minibatch (spec 5):
- *   s_j^2 = finite n/(n - 1) [sum u_ij^2 - (sum u_ij)^2 / n].
+ * of u_i = c_i a_i over the minibatch, which add up to the estimate:
+ *   s_j^2 = finite n/(n - 1) [sum u_ij^2 - (sum u_ij)^2 / n],
+ * finite = 1 - n/N without replacement, 1 with. Unbiased: kernels/noise.h has
+ * what kernels make of it, and how the papers' programs differ.
  * v_square comes in as sum u_ij^2 and goes out as s_j^2. */
 void tb_estimator_variance(const struct tb_batch* p_batch,
                            const double* v_sum,

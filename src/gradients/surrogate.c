@@ -80,17 +80,13 @@ static void draw_normal(const struct tb_surrogate* p,
   tb_frame_to_parameter(&p->law.frame, v_xi, v_theta);
 }
 
-void tb_surrogate_draw(struct tb_chain* p_chain,
-                       const struct tb_surrogate* p,
-                       double stay,
-                       const double* v_from,
-                       double* v_xi,
-                       double* v_z,
-                       double* v_theta) {
-  if (!tb_surrogate_has_scales(p)) {
-    draw_normal(p, stay, v_from, v_xi, v_z, v_theta);
-    return;
-  }
+/* Given phi. */
+static void draw_given_scales(struct tb_chain* p_chain,
+                              const struct tb_surrogate* p,
+                              double stay,
+                              const double* v_from,
+                              double* v_xi,
+                              double* v_theta) {
   struct tb_mixture_given given = given_of(p_chain, p);
   const size_t n_coef = tb_surrogate_n_coef(p);
   copy_phi(p, v_from, v_theta);
@@ -103,6 +99,20 @@ void tb_surrogate_draw(struct tb_chain* p_chain,
                         v_theta);
   } else {
     memcpy(v_theta, v_from, n_coef * sizeof(double));
+  }
+}
+
+void tb_surrogate_draw(struct tb_chain* p_chain,
+                       const struct tb_surrogate* p,
+                       double stay,
+                       const double* v_from,
+                       double* v_xi,
+                       double* v_z,
+                       double* v_theta) {
+  if (tb_surrogate_has_scales(p)) {
+    draw_given_scales(p_chain, p, stay, v_from, v_xi, v_theta);
+  } else {
+    draw_normal(p, stay, v_from, v_xi, v_z, v_theta);
   }
 }
 
@@ -293,15 +303,12 @@ static enum tb_status beyond_of(struct tb_chain* p_chain,
   return TB_STATUS_ok;
 }
 
-enum tb_status tb_surrogate_beyond(struct tb_chain* p_chain,
-                                   const struct tb_surrogate* p,
-                                   const double* v_theta,
-                                   double* p_log) {
+enum tb_status tb_surrogate_look(struct tb_chain* p_chain,
+                                 const struct tb_surrogate* p,
+                                 const double* v_theta,
+                                 double* p_log) {
   const struct tb_batch all = awkward_rows(p);
-  *p_log = 0;
-  return tb_surrogate_is_normal(p)
-             ? TB_STATUS_ok
-             : beyond_of(p_chain, p, &all, v_theta, NULL, p_log);
+  return beyond_of(p_chain, p, &all, v_theta, NULL, p_log);
 }
 
 void tb_surrogate_pull_law(const struct tb_surrogate* p,

@@ -198,12 +198,23 @@ double tb_surrogate_law(struct tb_chain* p_chain,
                         const double* v_theta,
                         double* v_z);
 
+/* tb_surrogate_beyond() of one that is not its law */
+enum tb_status tb_surrogate_look(struct tb_chain* p_chain,
+                                 const struct tb_surrogate* p_surrogate,
+                                 const double* v_theta,
+                                 double* p_log);
 /* *p_log := log pi^ less log of the law: -[e_0 + sum_S e_i]; -INFINITY outside
  * the support of a prior that it has */
-enum tb_status tb_surrogate_beyond(struct tb_chain* p_chain,
-                                   const struct tb_surrogate* p_surrogate,
-                                   const double* v_theta,
-                                   double* p_log);
+static inline enum tb_status
+tb_surrogate_beyond(struct tb_chain* p_chain,
+                    const struct tb_surrogate* p_surrogate,
+                    const double* v_theta,
+                    double* p_log) {
+  *p_log = 0;
+  return tb_surrogate_is_normal(p_surrogate)
+             ? TB_STATUS_ok
+             : tb_surrogate_look(p_chain, p_surrogate, v_theta, p_log);
+}
 
 /* v_gradient := that of log pi^ in beta */
 enum tb_status tb_surrogate_gradient(struct tb_chain* p_chain,

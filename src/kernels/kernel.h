@@ -61,9 +61,9 @@ struct tb_kernel_type {
    * limit. */
   double (*beyond)(const struct tb_chain* p_chain, size_t j, double variance);
 
-  /* A normal companion (spec 10): a chain of n_dim numbers with the law N(0, I)
-   * of its own, moved by the noise of the steps of this one. It follows the
-   * chain where the posterior is near N(0, I), and asks for nothing but the
+  /* A normal companion (for run/bias.c): a chain of n_dim numbers with the law
+   * N(0, I) of its own, moved by the noise of the steps of this one. It follows
+   * the chain where the posterior is near N(0, I), and asks for nothing but the
    * step just made. NULL, both: there is none. */
   void (*start_normal)(const struct tb_chain* p_chain, double* v_normal);
   void (*step_normal)(const struct tb_chain* p_chain, double* v_normal);

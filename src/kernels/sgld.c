@@ -1,4 +1,4 @@
-/* Stochastic gradient Langevin dynamics (spec 5).
+/* Stochastic gradient Langevin dynamics.
  *
  *   euler                theta + (h/2) g + sqrt(h) xi
  *                        Welling & Teh (2011), ICML

@@ -13,7 +13,7 @@
  *
  *   symbol   variable      shape   owner
  *   theta'   v_theta       n_dim   chain's kernel state (scratch)
- *   of the K steps, v_from n_dim   chain's kernel state (scratch)
+ *   of the K steps, v_other n_dim  chain's kernel state (scratch)
  */
 #include "kernels/metropolis.h"
 #include "proposals/proposal.h"
@@ -37,7 +37,7 @@ struct smh {
 };
 
 /* arrays of a chain: its proposal, and scratch */
-enum { AT_theta, AT_gradient, AT_from, AT_scratch };
+enum { AT_theta, AT_gradient, AT_other, AT_scratch };
 
 /* The default: two proposals, by two numbers. */
 static void set_default(struct smh* p_smh, const struct tb_params* p_params) {
@@ -115,16 +115,16 @@ static const struct smh_proposal* pick(const struct smh* p_smh,
   return &p_smh->v_proposal[k];
 }
 
-/* v_theta := where K steps of the surrogate's chain lead */
+/* v_theta := where K steps of the surrogate's chain lead. Places change hands
+ * where a step is accepted: of one step nothing is copied. */
 static enum tb_status surrogate_steps(struct tb_chain* p_chain,
                                       const struct tb_surrogate* p_surrogate,
                                       double* v_theta) {
   const struct smh* p_smh = tb_kernel_self(p_chain);
-  const size_t n_byte = p_chain->n_dim * sizeof(double);
   struct tb_rng* p_rng = &p_chain->v_rng[TB_STREAM_noise];
-  struct tb_spot from = {.v_theta = tb_kernel_array(p_chain, AT_from)};
+  double* v_other = tb_kernel_array(p_chain, AT_other);
+  struct tb_spot from = {.v_theta = p_chain->v_theta}; /* which stays */
   struct tb_spot to = {.v_theta = v_theta};
-  memcpy(from.v_theta, p_chain->v_theta, n_byte);
   enum tb_status status =
       tb_surrogate_beyond(p_chain, p_surrogate, from.v_theta, &from.beyond);
   for (size_t k = 0; k < p_smh->n_inner && status == TB_STATUS_ok; ++k) {
@@ -139,11 +139,13 @@ static enum tb_status surrogate_steps(struct tb_chain* p_chain,
                            &log_ratio);
     /* no coin where it would not be looked at */
     if (log_ratio >= 0 || log(tb_rng_unif(p_rng)) < log_ratio) {
-      memcpy(from.v_theta, to.v_theta, n_byte);
-      from.beyond = to.beyond;
+      from = to;
+      to.v_theta = from.v_theta == v_theta ? v_other : v_theta;
     }
   }
-  memcpy(v_theta, from.v_theta, n_byte);
+  if (from.v_theta != v_theta) {
+    memcpy(v_theta, from.v_theta, p_chain->n_dim * sizeof(double));
+  }
   return status;
 }
 

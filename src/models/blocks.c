@@ -2,15 +2,16 @@
 
 #include "base/arena.h"
 #include "base/clones.h"
+#include "base/vector.h"
 
 #include <string.h>
 
 /* ---------------------------------------------------------------- one block */
 
 /* The scratch of a chain; what it takes is counted where the arena has none. */
-static struct tb_block lay_out(const struct tb_model* p_model,
-                               struct tb_arena* p_arena,
-                               struct tb_block_shape* p_shape) {
+TB_INLINE struct tb_block lay_out(const struct tb_model* p_model,
+                                  struct tb_arena* p_arena,
+                                  struct tb_block_shape* p_shape) {
   const struct tb_block_shape shape = p_model->type->blocks->shape(p_model);
   struct tb_block block = {.n_score = shape.n_score};
   block.v_weight = tb_arena_doubles(p_arena, shape.n_row);
@@ -68,11 +69,12 @@ struct tb_rows tb_block_part(const struct tb_block* p_block, size_t at) {
 
 void tb_block_fetch(const struct tb_block* p_block,
                     const struct tb_store* p_store) {
+  const size_t* v_index = p_block->p_batch->v_index;
   if (p_store->type->prefetch == NULL || !tb_block_is_cold(p_block)) {
     return;
   }
   for (size_t i = 0; i < p_block->n_row; ++i) {
-    p_store->type->prefetch(p_store, tb_block_row(p_block, i));
+    p_store->type->prefetch(p_store, v_index[i]);
   }
 }
 
@@ -89,11 +91,11 @@ struct pass {
   bool is_beside;   /* are stored scores fetched with the rows? */
 };
 
-static struct pass begin(const struct tb_model* p_model,
-                         const struct tb_workspace* p_work,
-                         const struct tb_batch* p_batch,
-                         const struct tb_reference* p_reference,
-                         bool is_weighted) {
+TB_INLINE struct pass begin(const struct tb_model* p_model,
+                            const struct tb_workspace* p_work,
+                            const struct tb_batch* p_batch,
+                            const struct tb_reference* p_reference,
+                            bool is_weighted) {
   struct pass pass = {.p_model = p_model,
                       .slots = p_model->type->blocks,
                       .p_reference = p_reference,
@@ -130,10 +132,16 @@ static void load(struct pass* p, size_t first) {
   const struct tb_batch* p_batch = p->block.p_batch;
   p->block.first = first;
   p->block.n_row = tb_min(p->shape.n_row, p_batch->n_batch - first);
-  const bool is_even = !p->is_weighted || p_batch->v_weight == NULL;
-  const double all = p->is_weighted ? p_batch->weight : 1;
-  for (size_t i = 0; i < p->block.n_row; ++i) {
-    p->block.v_weight[i] = is_even ? all : p_batch->v_weight[first + i];
+  const size_t n_row = p->block.n_row;
+  if (p->is_weighted && p_batch->v_weight != NULL) {
+    memcpy(p->block.v_weight,
+           p_batch->v_weight + first,
+           n_row * sizeof(double));
+  } else {
+    const double all = p->is_weighted ? p_batch->weight : 1;
+    for (size_t i = 0; i < n_row; ++i) {
+      p->block.v_weight[i] = all;
+    }
   }
   if (p->slots->load != NULL) {
     p->slots->load(p->p_model, &p->block);
@@ -156,16 +164,24 @@ static void end(const struct pass* p, const struct tb_sums* p_sums) {
 
 /* ------------------------------------------------------------------- scores */
 
+/* Score k of row i lies at i row + k score. */
+struct steps {
+  size_t row;
+  size_t score;
+};
+
+static struct steps steps_of(const struct pass* p) {
+  return p->slots->is_by_number
+             ? (struct steps){.row = 1, .score = p->block.n_row}
+             : (struct steps){.row = p->block.n_score, .score = 1};
+}
+
 /* of row i, from where they follow each other */
 static void
 put_scores(const struct pass* p, size_t i, const double* v_from, double* v_to) {
-  const size_t n = p->block.n_score;
-  if (!p->slots->is_by_number) {
-    memcpy(v_to + i * n, v_from, n * sizeof(double));
-    return;
-  }
-  for (size_t k = 0; k < n; ++k) {
-    v_to[k * p->block.n_row + i] = v_from[k];
+  const struct steps step = steps_of(p);
+  for (size_t k = 0; k < p->block.n_score; ++k) {
+    v_to[i * step.row + k * step.score] = v_from[k];
   }
 }
 
@@ -194,44 +210,46 @@ static void prefetch(const struct pass* p) {
   }
 }
 
-/* v_score less that of the reference, as it is stored or looked up */
-static void subtract(const struct pass* p) {
+static void subtract_stored(const struct pass* p) {
   const struct tb_reference* p_reference = p->p_reference;
   const struct tb_block* p_block = &p->block;
-  if (p_reference->v_scalar == NULL) {
-    look(p, TB_PLACE_reference, NULL, p_block->v_before);
-  } else {
+  const struct steps step = steps_of(p);
+  const size_t n = p_block->n_score, n_row = p_block->n_row;
+  for (size_t i = 0; i < n_row; ++i) {
+    const double* v_stored =
+        p_reference->v_scalar + tb_block_row(p_block, i) * p_reference->stride;
+    double* v = p_block->v_score + i * step.row;
+    v[0] -= v_stored[0];
+    for (size_t k = 1; k < n; ++k) {
+      v[k * step.score] -= v_stored[k];
+    }
+  }
+}
+
+/* v_score less that of the reference, as it is stored or looked up */
+static void subtract(const struct pass* p) {
+  const struct tb_block* p_block = &p->block;
+  if (p->p_reference->v_scalar != NULL) {
     if (!p->is_beside) {
       prefetch(p);
     }
-    for (size_t i = 0; i < p_block->n_row; ++i) {
-      const size_t row = tb_block_row(p_block, i);
-      put_scores(p,
-                 i,
-                 p_reference->v_scalar + row * p_reference->stride,
-                 p_block->v_before);
-    }
+    subtract_stored(p);
+    return;
   }
+  look(p, TB_PLACE_reference, NULL, p_block->v_before);
   for (size_t k = 0; k < p_block->n_score * p_block->n_row; ++k) {
     p_block->v_score[k] -= p_block->v_before[k];
   }
 }
 
 static void weigh(const struct pass* p) {
-  if (p->slots->weighs) {
-    return;
-  }
-  const size_t n = p->block.n_score, n_row = p->block.n_row;
-  const double* v_c = p->block.v_weight;
-  double* v = p->block.v_score;
-  for (size_t k = 0; p->slots->is_by_number && k < n; ++k) {
+  const struct tb_block* p_block = &p->block;
+  const struct steps step = steps_of(p);
+  const size_t n = p_block->n_score, n_row = p_block->n_row;
+  for (size_t k = 0; !p->slots->weighs && k < n; ++k) {
+    double* v = p_block->v_score + k * step.score;
     for (size_t i = 0; i < n_row; ++i) {
-      v[k * n_row + i] *= v_c[i];
-    }
-  }
-  for (size_t i = 0; !p->slots->is_by_number && i < n_row; ++i) {
-    for (size_t k = 0; k < n; ++k) {
-      v[i * n + k] *= v_c[i];
+      v[i * step.row] *= p_block->v_weight[i];
     }
   }
 }

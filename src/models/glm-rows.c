@@ -60,11 +60,15 @@ void glm_load(const struct glm* p_glm,
   glm_load_more_y(p_glm, p_rows, p_block);
 }
 
-/* ds / d its coordinate: the frame does not mix s with the coefficients */
+/* ds / d its coordinate: the frame does not mix s with the coefficients. Without
+ * s nothing is set. */
 void glm_slope(const struct tb_model* p_model, double* v_slope) {
   const struct glm* p_glm = p_model->p_self;
   const struct tb_frame* p_frame = p_model->p_frame;
   const size_t j = p_glm->n_coef;
+  if (p_glm->n_aux == 0) {
+    return;
+  }
   for (size_t k = 0; k < AUX; ++k) {
     for (size_t l = 0; l < AUX; ++l) {
       double slope = k == l;
@@ -186,9 +190,13 @@ static void glm_go(const struct tb_model* p_model,
 static void glm_fetch(const struct tb_model* p_model,
                       const struct tb_block* p_block) {
   const struct glm* p_glm = p_model->p_self;
+  const size_t* v_index = p_block->p_batch->v_index;
+  if (!tb_block_is_cold(p_block)) {
+    return;
+  }
   tb_block_fetch(p_block, &p_glm->store);
-  for (size_t k = 0; tb_block_is_cold(p_block) && k < p_block->n_row; ++k) {
-    TB_PREFETCH(glm_obs(p_glm, tb_block_row(p_block, k)));
+  for (size_t k = 0; k < p_block->n_row; ++k) {
+    TB_PREFETCH(glm_obs(p_glm, v_index[k]));
   }
 }
 

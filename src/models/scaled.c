@@ -23,9 +23,10 @@
  *   P       v_all     n_base   scratch, 0 where no mixture covers
  *   c, g, H v_center, v_slope, v_hessian  n_base, n_base, n_base^2  scaled
  *
- * Where sigma alone stands between the sums of a Gaussian model and a normal
- * law of beta (given_sigma), gibbs() moves phi by slices of its density with
- * beta integrated out, one hyperparameter after the other, and then draws beta.
+ * Where sigma alone, if it is no known number, stands between the sums of a
+ * Gaussian model and a normal law of beta (given_sigma), gibbs() moves phi by
+ * slices of its density with beta integrated out, one hyperparameter after the
+ * other, then log sigma, and then draws beta.
  */
 #include "models/scaled.h"
 
@@ -41,10 +42,12 @@
 /* Of a Gaussian model that knows its sums, theta = (beta, log sigma): given
  * sigma the log density of beta, but for the mixtures, is quadratic about c,
  * with gradient e^{-2 log sigma} a + b and Hessian -(e^{-2 log sigma} G + Q).
+ * Where sigma is known theta = beta, and a and G are in its unit.
  */
 struct given_sigma {
   double* v_memory; /* all of them */
-  double* v_center; /* c, n_base - 1 */
+  size_t n_coef;    /* n_base - 1; n_base where sigma is known */
+  double* v_center; /* c */
   double* v_pull;   /* a */
   double* v_prior;  /* b */
   double* v_gram;   /* G, square */
@@ -235,9 +238,10 @@ static void gibbs_given_sigma(const struct scaled* p,
                               const struct scratch* p_scratch,
                               struct tb_rng* p_rng,
                               double* v_theta) {
-  const size_t n = p->p_base->n_dim - 1;
+  const size_t n = p->exact.n_coef, n_base = p->p_base->n_dim;
+  const bool is_known = n == n_base;
   double *v_bend = p_scratch->v_move, *v_slope = v_bend + n * n;
-  double *v_gradient = v_slope + n, *v_xi = v_gradient + n + 1;
+  double *v_gradient = v_slope + n, *v_xi = v_gradient + n_base;
   struct tb_mixture_given given =
       tb_mixture_given_at(&p->mixtures, n, v_xi + n);
   struct tb_mixture_law law = {.n_coef = n,
@@ -253,22 +257,23 @@ static void gibbs_given_sigma(const struct scaled* p,
                           .v_bend = v_bend,
                           .v_slope = v_slope,
                           .v_gradient = v_gradient};
-  set_sigma(&one, v_theta[n]);
+  set_sigma(&one, is_known ? 0 : v_theta[n]);
   for (size_t k = 0; k < p->mixtures.n_hyper; ++k) {
-    one.at = n + 1 + k;
+    one.at = n_base + k;
     v_theta[one.at] = tb_slice_step(one_scale_density,
                                     &one,
                                     v_theta[one.at],
                                     SLICE_WIDTH,
                                     p_rng);
   }
-  one.at = n;
-  one.gap = square_gap(&p->exact, n, v_theta);
-  const double width = 3 / sqrt(1 + 2 * p->exact.n_row);
-  const double s = tb_slice_step(sigma_density, &one, v_theta[n], width, p_rng);
-  v_theta[n] = s;
-  set_sigma(&one, s);
-  if (tb_mixture_law_set(&law, v_theta + n + 1, &given)) {
+  if (!is_known) {
+    one.at = n;
+    one.gap = square_gap(&p->exact, n, v_theta);
+    const double width = 3 / sqrt(1 + 2 * p->exact.n_row);
+    v_theta[n] = tb_slice_step(sigma_density, &one, v_theta[n], width, p_rng);
+    set_sigma(&one, v_theta[n]);
+  }
+  if (tb_mixture_law_set(&law, v_theta + n_base, &given)) {
     tb_rng_fill_norm(p_rng, v_xi, n);
     tb_mixture_law_draw(&law, &given, 0, NULL, v_xi, v_theta);
   }
@@ -746,16 +751,18 @@ static enum tb_status read_given_sigma(struct scaled* p,
   if (tb_params_find(p_params, v_name[0]) == NULL) {
     return TB_STATUS_ok;
   }
-  if (p->v_center == NULL || p->p_base->n_dim < 2) {
+  const size_t n_base = p->p_base->n_dim;
+  const size_t n = tb_params_find(p_params, v_name[0])->n_value;
+  if (p->v_center == NULL || n == 0 || (n != n_base && n + 1 != n_base)) {
     return TB_STATUS_argument;
   }
-  const size_t n = p->p_base->n_dim - 1;
   double* v = malloc(n * (2 * n + 3) * sizeof(double));
   double n_row = 0;
   if (v == NULL) {
     return TB_STATUS_memory;
   }
   p->exact = (struct given_sigma){.v_memory = v,
+                                  .n_coef = n,
                                   .v_center = v,
                                   .v_pull = v + n,
                                   .v_prior = v + 2 * n,

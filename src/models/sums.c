@@ -1,6 +1,6 @@
 /* A Gaussian regression that has lost its rows: of them the log likelihood
- * needs no more than weighted means and centred sums of products (spec section
- * 15; passes/sums.h makes them). With d = beta - beta_0 about coefficients of
+ * needs no more than weighted means and centred sums of products (passes/sums.h
+ * makes them). With d = beta - beta_0 about coefficients of
  * least squares, their residual sum of squares RSS_0, S and m of the covariates
  *
  *   RSS(beta) = RSS_0 + d^T S d + W (m^T d)^2
@@ -94,6 +94,59 @@ static enum tb_status sums_prior(const struct tb_model* p_model,
     *p_log_prior += log_lik + log_prior;
   }
   return TB_STATUS_ok;
+}
+
+/* Of no rows: all is in curvature_prior(). */
+static enum tb_status sums_curvature(const struct tb_model* p_model,
+                                     const struct tb_workspace* p_work,
+                                     const double* v_theta,
+                                     const struct tb_batch* p_batch,
+                                     const struct tb_curvature* p_sums) {
+  (void)p_model;
+  (void)p_work;
+  (void)v_theta;
+  (void)p_sums;
+  return p_batch->n_batch == 0 ? TB_STATUS_ok : TB_STATUS_argument;
+}
+
+/* Minus the Hessian of the log likelihood: sigma^-2 (S + W m m^T) of the
+ * coefficients, 2 RSS / sigma^2 of s, and twice the gradient between them. */
+static void sums_curvature_prior(const struct tb_model* p_model,
+                                 const struct tb_workspace* p_work,
+                                 const double* v_theta,
+                                 const double* v_round,
+                                 double weight,
+                                 const struct tb_curvature* p_sums) {
+  const struct sums* p = p_model->p_self;
+  const size_t n = p->n_coef, n_dim = p_model->n_dim;
+  double *v_delta = p_work->p_scratch, *v_own = v_delta + n_dim;
+  double* v_hessian = p_sums->v_hessian;
+  (void)weight;
+  const double log_lik = sums_log_lik(p, v_theta, v_delta, v_own);
+  const double inverse = p->n_aux > 0 ? exp(-2 * v_theta[n]) : p->inverse;
+  for (size_t j = 0; j < n; ++j) {
+    for (size_t i = 0; i < n; ++i) {
+      v_hessian[j * n_dim + i] +=
+          inverse *
+          (p->v_gram[j * n + i] + p->weight * p->v_mean[i] * p->v_mean[j]);
+    }
+  }
+  if (p->n_aux > 0) {
+    for (size_t j = 0; j < n; ++j) {
+      v_hessian[n * n_dim + j] += 2 * v_own[j];
+      v_hessian[j * n_dim + n] += 2 * v_own[j];
+    }
+    v_hessian[n * (n_dim + 1)] += 2 * (v_own[n] + p->n_row);
+  }
+  for (size_t j = 0; j < n_dim; ++j) {
+    p_sums->v_gradient[j] += v_own[j];
+  }
+  *p_sums->p_log_lik +=
+      log_lik +
+      tb_prior_curvature(&p->prior, v_theta, v_round, v_own, v_hessian, n_dim);
+  for (size_t j = 0; j < n_dim; ++j) {
+    p_sums->v_gradient[j] += v_own[j];
+  }
 }
 
 static bool sums_is_outside(const struct tb_model* p_model,
@@ -200,6 +253,8 @@ const struct tb_model_type tb_model_sums = {
     .destroy = sums_destroy,
     .prior = sums_prior,
     .gradient = tb_model_no_rows,
+    .curvature = sums_curvature,
+    .curvature_prior = sums_curvature_prior,
     .workspace_size = sums_workspace_size,
     .is_outside = sums_is_outside,
     .constrain = sums_constrain,

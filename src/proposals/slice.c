@@ -1,7 +1,7 @@
-/* Slices (Neal 2003, Annals of Statistics 31) along one line of a surrogate,
- * drawn at random: stepping out, then shrinking. What a line crosses may be a
- * wall a hundredth as wide as the tail behind it, as of a level without an
- * event, through which no fixed step leads.
+/* Slices (Neal 2003, Annals of Statistics 31:705) along one line of a
+ * surrogate, drawn at random: stepping out, then shrinking. What a line crosses
+ * may be a wall a hundredth as wide as the tail behind it, as of a level
+ * without an event, through which no fixed step leads.
  *
  * Its option: the width w, in lengths of the line's direction. It is reversible
  * by itself, the coin always falls on its side. */

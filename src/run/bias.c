@@ -48,7 +48,9 @@ static TB_CLONES void bias_direction(const double* v_map,
 }
 
 /* To each product what the companion phi^G says of it: (M_j phi^G)^2 /
- * Sigma_jj - 1, of mean 0 and nearly minus the rest of the product. */
+ * Sigma_jj - 1, of mean 0, as phi^G is N(0, I), and nearly minus the rest of
+ * the product, as it is moved by the noise that moves the chain: a control
+ * variate, which leaves the estimate its mean and little of its variance. */
 static void slot_add_companion(struct tb_slot* p_slot,
                                const struct tb_frame* p_frame,
                                double* v_product) {
@@ -62,7 +64,7 @@ static void slot_add_companion(struct tb_slot* p_slot,
   }
 }
 
-/* A term of the bias estimate (spec 7), block by block: theta_j times
+/* A term of the bias estimate, block by block: theta_j times
  * (Sigma g)_j / Sigma_jj. Its mean is -1 under the posterior and, with V the
  * chain's covariance, -(V Sigma^{-1} Sigma)_jj / Sigma_jj in a normal one: the
  * bias of Var(theta_j), also where directions differ in theirs; its variance

@@ -19,11 +19,19 @@ static size_t scratch_size(const struct tb_run* p_run,
              : type->scratch_size(p_model, p_run->scheme.n_size_max);
 }
 
+/* A model around another has a table of its own. */
+static bool are_alike(const struct tb_model_type* p_new,
+                      const struct tb_model_type* p_old) {
+  return p_new == p_old ||
+         (p_new->name == p_old->name && p_new->flags == p_old->flags &&
+          p_new->prior == p_old->prior && p_new->gradient == p_old->gradient);
+}
+
 static bool can_replace(const struct tb_run* p_run,
                         const struct tb_model* p_model) {
   const struct tb_model* p_old = p_run->spec.p_model;
   return p_run->estimator.may_wait && p_run->estimator.p_self != NULL &&
-         p_run->scheme.type == NULL && p_model->type == p_old->type &&
+         p_run->scheme.type == NULL && are_alike(p_model->type, p_old->type) &&
          p_model->n_dim == p_old->n_dim &&
          p_model->n_natural == p_old->n_natural && p_model->p_frame == NULL &&
          work_size(p_run, p_model) <= work_size(p_run, p_old) &&

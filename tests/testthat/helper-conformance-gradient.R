@@ -240,8 +240,8 @@ enumerate <- function(model, gradient, all, theta) {
   )
 }
 
-# V = E||g-hat - g||^2 by the formulas of section 2 of the specification, from
-# a_i (n_data x n_dim).
+# V = E||g-hat - g||^2 by the formulas of ?pseudo_variance, from a_i (n_data x
+# n_dim).
 pseudo_variance_of <- function(a, all) {
   n <- ncol(all$index)
   if (!is.null(all$always)) {
@@ -358,7 +358,7 @@ law_exact <- function(entry, model) {
 # The estimate and its variance from the rows that a scheme draws: the second
 # minibatch of the stream, after that at the starting point.
 #   s_j^2 = f sum_i (u_ij - mean u_j)^2 n/(n-1), u_i = c_i a_i,
-# f = 1 with replacement, 1 - n/N without (spec, section 5).
+# f = 1 with replacement, 1 - n/N without (src/gradients/gradient.h).
 law_drawn <- function(entry, scheme, model) {
   at <- rep(0.2, model$n_dim)
   theta <- seq(-0.5, 1, length.out = model$n_dim)

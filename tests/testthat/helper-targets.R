@@ -171,7 +171,7 @@ expect_frequencies <- function(counts, probability, label = "frequencies") {
 # A normal mean whose posterior has precision diag(lambda), to 1e-9, and mean
 # `center`; the rows have population variance `spread` in every coordinate. The
 # minibatch noise of the simple estimator is then the same everywhere,
-#   tau_j^2 = lambda_j^2 spread / n   (with replacement; spec, section 2).
+#   tau_j^2 = lambda_j^2 spread / n   (with replacement; ?pseudo_variance).
 target_normal <- function(lambda, spread = 1, n_data = 50, center = 0) {
   d <- length(lambda)
   x <- withr::with_seed(1, matrix(stats::rnorm(n_data * d), n_data))

@@ -1,4 +1,4 @@
-# The bias estimate beside a normal companion of the chains (spec section 10),
+# The bias estimate beside a normal companion of the chains (src/run/bias.c),
 # of Langevin steps that are given, whatever the recipe would take.
 
 langevin_plan <- function(

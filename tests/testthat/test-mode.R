@@ -480,3 +480,24 @@ test_that("L-BFGS ends at the mode of a ridge by Newton's steps", {
   step <- forwardsolve(mode$chol, model_evaluate(model, at)$gradient)
   expect_lt(sum(step^2) / 2, 1e-8)
 })
+
+test_that("Newton's steps go uphill where a prior bends more than rows", {
+  data <- withr::with_seed(2, data.frame(f = rep(0:1, 150)))
+  data$y <- 3 * data$f + withr::with_seed(3, stats::rnorm(300))
+  x <- cbind("(Intercept)" = 1, f = data$f)
+  for (scale in c(0.03, 0.1, 0.3)) {
+    model <- model_glm(
+      x,
+      data$y,
+      "gaussian",
+      prior = prior_student(3, 0, scale),
+      prior_intercept = prior_normal(0, 100)
+    )
+    mode <- find_mode(model)
+    expect_true(mode$converged)
+    # a mode: no slope, and minus the Hessian positive definite
+    at <- as.double(mode$estimate)
+    step <- forwardsolve(mode$chol, model_evaluate(model, at)$gradient)
+    expect_lt(sum(step^2) / 2, 1e-8)
+  }
+})

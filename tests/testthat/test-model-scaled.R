@@ -188,24 +188,30 @@ test_that("the posterior of each prior is that of importance sampling", {
     log_weight <- rowSums(matrix(told, ncol = 3))
     weight <- exp(log_weight - max(log_weight))
     weight <- weight / sum(weight)
-    fit <- sg_sample(model, iter = 3000, seed = 1, refresh = 0)
-    # expansions are exact: no row is looked at
-    expect_true(all(fit$chains$acceptance == 1))
-    draws <- posterior::as_draws_array(fit)
-    compare <- function(variable, f, values) {
-      found <- posterior::extract_variable_matrix(draws, variable)
-      expected <- sum(weight * values)
-      error <- sqrt(sum(weight^2 * (values - expected)^2))
-      expect_mean(f(found), expected, error)
-    }
-    for (j in 1:3) {
-      values <- v[, j] / (v[, j] + 1 / n) * b[[j]]
-      compare(colnames(x)[[j]], identity, values)
-    }
-    names <- model$mixture$names
-    for (k in seq_along(names)) {
-      f <- if (grepl("r2d2", names[[k]])) identity else log
-      compare(names[[k]], f, f(hyper[, k]))
+    # on sums, and on a surrogate, whose expansions are exact
+    for (kernel in list(NULL, kernel_smh())) {
+      fit <- sg_sample(model, kernel, iter = 3000, seed = 1, refresh = 0)
+      if (is.null(kernel)) {
+        expect_match(fit$plan, "^exact steps on sums")
+      } else {
+        expect_true(all(fit$chains$acceptance == 1))
+      }
+      draws <- posterior::as_draws_array(fit)
+      compare <- function(variable, f, values) {
+        found <- posterior::extract_variable_matrix(draws, variable)
+        expected <- sum(weight * values)
+        error <- sqrt(sum(weight^2 * (values - expected)^2))
+        expect_mean(f(found), expected, error)
+      }
+      for (j in 1:3) {
+        values <- v[, j] / (v[, j] + 1 / n) * b[[j]]
+        compare(colnames(x)[[j]], identity, values)
+      }
+      names <- model$mixture$names
+      for (k in seq_along(names)) {
+        f <- if (grepl("r2d2", names[[k]])) identity else log
+        compare(names[[k]], f, f(hyper[, k]))
+      }
     }
   }
 })

@@ -202,3 +202,19 @@ test_that("passes after the first draw more where chains use more", {
     27
   )
 })
+
+test_that("proposals beyond where rows are bounded are told of", {
+  local_passes(1000, 512)
+  data <- odd_data(0, 0)
+  print_of <- function(fit) paste(utils::capture.output(fit), collapse = " ")
+  local({
+    # far less than the posterior has
+    local_fault("remote_radius", function(n_dim) sqrt(n_dim) + 2.2)
+    fit <- counted_fit(data, y ~ z)$fit
+    expect_gt(mean(fit$chains$outside), 0)
+    expect_match(print_of(fit), "% of the proposals were outside the ball in")
+  })
+  fit <- counted_fit(data, y ~ z)$fit
+  expect_identical(sum(fit$chains$outside), 0)
+  expect_no_match(print_of(fit), "outside the ball")
+})

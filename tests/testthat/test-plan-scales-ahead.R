@@ -176,12 +176,7 @@ test_that("rows that are tied are all there", {
 
 test_that("rows come to memory where passes do not serve such priors", {
   data <- many_data(4000)
-  data$size <- data$x1 + stats::rnorm(4000)
   local_passes(1000, 512)
-  # a Gaussian response, whose sums are of rows in memory
-  fit <- shrunk_call(stream_of(data, 700), formula = size ~ x1 + x2,
-    family = stats::gaussian(), iter = 300)
-  expect_null(fit$rows$source)
   local_settings(recipe = list(scales_acceptance = 1))
   expect_message(
     fit <- tall_glm(y ~ x1 + x2, stream_of(data, 700), stats::binomial(),
@@ -189,4 +184,28 @@ test_that("rows come to memory where passes do not serve such priors", {
     "All rows are brought to memory: exact steps from a few"
   )
   expect_null(fit$rows$source)
+})
+
+test_that("rows that come to memory search on from where passes were", {
+  data <- many_data(6000)
+  memory <- shrunk_call(data, iter = 300)
+  local_passes(3000, 512)
+  judge <- get("judge_scales", asNamespace("tallbayes"))
+  n_judged <- 0
+  # all rows contradict what the look told
+  local_fault("judge_scales", function(...) {
+    n_judged <<- n_judged + 1
+    if (n_judged == 2) list(why_not = "all rows differ") else judge(...)
+  })
+  own <- counted_stream(data)
+  fit <- shrunk_call(own$source, iter = 300)
+  expect_null(fit$rows$source)
+  # the columns' names, the look, sums, sums anew, a draw, and all rows at once
+  expect_lte(own$n(), 2 + 5)
+  # steps from there, where a search from nothing takes many passes
+  expect_lte(fit$mode$passes, 3)
+  expect_gte(memory$mode$passes, 3 * fit$mode$passes)
+  # hyperparameters are where the chains of passes had them
+  expect_identical(fit$mode$given, memory$mode$given)
+  expect_law_of_scales(fit, memory)
 })

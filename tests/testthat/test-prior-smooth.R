@@ -97,6 +97,7 @@ test_that("blocks and their prior that cannot be are refused", {
   expect_snapshot(refuse(prior_hs()), error = TRUE)
   expect_snapshot(refuse(prior_normal(1, 2)), error = TRUE)
   expect_snapshot(refuse(prior_normal(0, c(1, 2))), error = TRUE)
+  expect_snapshot(make(prior_smooth = prior_exponential(1)), error = TRUE)
   model <- make(blocks = d$of)
   expect_snapshot(
     sg_sample(model, kernel_sgld(1e-3), iter = 10),
