@@ -79,7 +79,7 @@ draw_hyper <- function(model, beta, phi, n, seed = 1) {
 # The same model with proposals of its own: all but the hyperparameters from the
 # normal law that they have given these where the log likelihood is quadratic
 # about `mode`, of scaled_mode(), with new hyperparameters or those that there
-# are, and steps along lines of auxiliary parameters. given: of given_sigma(), or
+# are, and steps along lines of auxiliary parameters. given: of given_sigma() or
 # NULL.
 with_moves <- function(model, mode, given = NULL) {
   n <- model$n_dim - n_hyper(model)

@@ -1,5 +1,5 @@
-# Fixed priors with heavy tails beside those that learn their scales. Chains on a
-# surrogate draw from a law in which such a prior is a normal one. Where it is
+# Fixed priors with heavy tails beside those that learn their scales. Chains on
+# a surrogate draw from a law in which such a prior is a normal one. Where it is
 # narrow beside what rows say, the posterior has a spike and a wide foot, to
 # which that law seldom leads and from which it seldom leads back: trajectories
 # go through both.
