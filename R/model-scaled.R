@@ -78,7 +78,9 @@ draw_hyper <- function(model, beta, phi, n, seed = 1) {
 
 # The same model with proposals of its own: all but the hyperparameters from the
 # normal law that they have given these where the log likelihood is quadratic
-# about `mode`, of scaled_mode(). given: of given_sigma(), or NULL.
+# about `mode`, of scaled_mode(), with new hyperparameters or those that there
+# are, and steps along lines of auxiliary parameters. given: of given_sigma() or
+# NULL.
 with_moves <- function(model, mode, given = NULL) {
   n <- model$n_dim - n_hyper(model)
   own <- seq_len(n)
@@ -93,7 +95,8 @@ with_moves <- function(model, mode, given = NULL) {
     move_center = theta[own],
     # the gradient of all at the mode is 0
     move_slope = precision * (theta[own] - location),
-    move_hessian = as.double(-mode$hessian[own, own] - diag(precision, n))
+    move_hessian = as.double(-mode$hessian[own, own] - diag(precision, n)),
+    move_lines = aux_lines(model, -mode$hessian[own, own])
   )
   model$pointer <- scale_pointer(
     model$base$pointer,
@@ -101,4 +104,23 @@ with_moves <- function(model, mode, given = NULL) {
     moves = c(moves, given)
   )
   model
+}
+
+# Directions, one after the other, in which sampled auxiliary parameters move by
+# about an sd: each alone, and with what rows see and no mixture covers where it
+# is then expected. bend: minus the Hessian at the mode.
+aux_lines <- function(model, bend) {
+  free <- setdiff(seq_len(ncol(bend)), model$mixture$at)
+  aux <- utils::tail(seq_len(ncol(bend)), model$traits$n_aux)
+  if (length(aux) == 0) {
+    return(numeric())
+  }
+  covariance <- chol2inv(chol(bend[free, free, drop = FALSE]))
+  at <- match(aux, free)
+  along <- covariance[, at, drop = FALSE]
+  lines <- matrix(0, ncol(bend), 2 * length(aux))
+  sd <- sqrt(diag(covariance)[at])
+  lines[free, seq_along(aux)] <- along / rep(sd, each = length(free))
+  lines[cbind(aux, length(aux) + seq_along(aux))] <- 1 / sqrt(diag(bend)[aux])
+  as.double(lines)
 }

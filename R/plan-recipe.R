@@ -48,6 +48,10 @@ plan_hyper <- function(model, control) {
   ledger <- new_ledger()
   mode <- model_mode(model, control$cores, control$refresh)
   spend_mode(ledger, mode)
+  heavy <- plan_heavy(model, mode, control, ledger)
+  if (!is.null(heavy)) {
+    return(heavy)
+  }
   tried <- try_scales(model, mode, control, ledger)
   if (!is.null(tried$plan)) {
     tell_seconds(tried$pace_seconds, control)

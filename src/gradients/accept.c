@@ -106,7 +106,7 @@ enum tb_status tb_test_start(struct tb_chain* p_chain) {
 
 bool tb_test_has_moves(const struct tb_chain* p_chain) {
   const struct tb_test_type* p_test = p_chain->p_target->p_test;
-  return p_chain->p_target->p_model->has_moves &&
+  return p_chain->p_target->p_model->move_share > 0 &&
          (p_test == &tb_test_full || p_test == &tb_test_pass);
 }
 

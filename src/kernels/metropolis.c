@@ -2,9 +2,6 @@
 
 #include <string.h>
 
-/* share of the steps that are moves of the model's own, where it has them */
-#define MOVES 0.2
-
 unsigned tb_metropolis_flags(const struct tb_params* p_params) {
   const double ratio = tb_params_number(p_params, "ratio", TB_TEST_full);
   return TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP |
@@ -43,7 +40,8 @@ enum tb_status tb_metropolis_move(struct tb_chain* p_chain,
                                   struct tb_proposal* p_proposal,
                                   bool* p_is_done) {
   *p_is_done = tb_test_has_moves(p_chain) &&
-               tb_rng_unif(&p_chain->v_rng[TB_STREAM_noise]) < MOVES;
+               tb_rng_unif(&p_chain->v_rng[TB_STREAM_noise]) <
+                   p_chain->p_target->p_model->move_share;
   if (!*p_is_done) {
     return TB_STATUS_ok;
   }

@@ -60,8 +60,8 @@ void glm_load(const struct glm* p_glm,
   glm_load_more_y(p_glm, p_rows, p_block);
 }
 
-/* ds / d its coordinate: the frame does not mix s with the coefficients. Without
- * s nothing is set. */
+/* ds / d its coordinate: the frame does not mix s with the coefficients.
+ * Without s nothing is set. */
 void glm_slope(const struct tb_model* p_model, double* v_slope) {
   const struct glm* p_glm = p_model->p_self;
   const struct tb_frame* p_frame = p_model->p_frame;

@@ -16,6 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* of steps: those that are moves of the model's own */
+#define MOVES 0.2
+
 /* -------------------------------------------------------------------- slots */
 
 static enum tb_status groups_prior(const struct tb_model* p_model,
@@ -329,7 +332,9 @@ static enum tb_status groups_create(struct tb_model* p_model,
   p_model->fingerprint = fingerprint(p_model, p_params);
   for (size_t a = 0; p->is_correlated && a < p->n_effect; ++a) {
     for (size_t b = a + 1; b < p->n_effect; ++b) {
-      p_model->has_moves = p_model->has_moves || p->back[a][b] != 0;
+      if (p->back[a][b] != 0) {
+        p_model->move_share = MOVES;
+      }
     }
   }
   return TB_STATUS_ok;

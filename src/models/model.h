@@ -132,8 +132,8 @@ struct tb_model_type {
                      const struct tb_workspace* p_work,
                      const double* v_theta);
 
-  /* Of a model with has_moves: a move in coordinates of its own, for posteriors
-   * that are narrow somewhere in theta. SETS v_to (n_dim) to a draw from q(. |
+  /* Of a model with moves: one in coordinates of its own, for posteriors that
+   * are narrow somewhere in theta. SETS v_to (n_dim) to a draw from q(. |
    * theta) and returns log q(theta | v_to) - log q(v_to | theta). */
   double (*move)(const struct tb_model* p_model,
                  const struct tb_workspace* p_work,
@@ -335,7 +335,8 @@ struct tb_model {
   bool is_wide;          /* are n_dim x n_dim numbers too many? Then there is no
                             curvature(), but diagonal() */
   size_t n_gibbs_every;  /* steps from one gibbs() to the next; 0: none */
-  bool has_moves;        /* of its own, see move() */
+  double move_share;     /* of the steps: moves of its own, see move(); 0: none
+                          */
   bool is_even;    /* each term of log pi is even in each coordinate by itself:
                       chains see it at |theta|, see tb_chain_gradient() */
   bool is_natural; /* are the parameters the variables, although type->constrain

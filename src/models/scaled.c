@@ -63,6 +63,8 @@ struct scaled {
   double* v_center; /* n_base, and what follows it; NULL: no moves */
   double* v_slope;
   double* v_hessian;
+  double* v_line; /* n_base x n_line; NULL: none */
+  size_t n_line;
   struct given_sigma exact; /* v_memory is NULL: it has none */
 };
 
@@ -294,7 +296,12 @@ static enum tb_status scaled_gibbs(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
-/* Of the proposals, how many are near by, and a. */
+/* Steps that are moves; of these, how many move phi with theta integrated out
+ * and, where there are lines, along one of them; of the others how many are
+ * near by, and a. */
+#define MOVES     0.4
+#define MARGINAL  0.4
+#define ALONG     0.3
 #define NEAR      0.3
 #define NEAR_KEEP 0.9
 
@@ -304,6 +311,69 @@ static struct tb_mixture_law move_law(const struct scaled* p) {
                                  .v_slope = p->v_slope,
                                  .v_bend = p->v_hessian,
                                  .p_mixtures = &p->mixtures};
+}
+
+/* log of the law's density of theta and phi; P and mu of *p_given are those of
+ * phi */
+static double move_density(const struct tb_mixture_law* p_law,
+                           const struct tb_mixture_given* p_given,
+                           const double* v_theta) {
+  const size_t n = p_law->n_coef;
+  double sum = tb_mixture_law_prior(p_law, v_theta, v_theta + n, p_given);
+  for (size_t i = 0; i < n; ++i) {
+    const double* v_column = p_law->v_bend + i * n;
+    double slope = p_law->v_slope[i];
+    for (size_t j = 0; j < n; ++j) {
+      slope -= 0.5 * v_column[j] * (v_theta[j] - p_law->v_center[j]);
+    }
+    sum += slope * (v_theta[i] - p_law->v_center[i]);
+  }
+  return sum;
+}
+
+/* Hyperparameters of v_to, each drawn at random as often as there are some, but
+ * no more than so many; then theta. Slices in a fixed order would not be
+ * reversible. */
+#define ROUNDS_MOST 20
+
+static double move_marginal(const struct scaled* p,
+                            const struct tb_mixture_law* p_law,
+                            struct tb_mixture_given* p_given,
+                            double* v_xi,
+                            const double* v_theta,
+                            struct tb_rng* p_rng,
+                            double* v_to) {
+  const size_t n = p_law->n_coef, n_hyper = p->mixtures.n_hyper;
+  const size_t n_round = n_hyper < ROUNDS_MOST ? n_hyper : ROUNDS_MOST;
+  tb_mixture_law_scales(p_law, v_theta + n, p_given);
+  const double before = move_density(p_law, p_given, v_theta);
+  for (size_t k = 0; k < n_round; ++k) {
+    tb_mixture_law_slice(p_law,
+                         tb_rng_index(p_rng, n_hyper),
+                         SLICE_WIDTH,
+                         v_to + n,
+                         p_given,
+                         p_rng);
+  }
+  tb_rng_fill_norm(p_rng, v_xi, n);
+  if (!tb_mixture_law_set(p_law, v_to + n, p_given)) {
+    return -INFINITY;
+  }
+  tb_mixture_law_draw(p_law, p_given, 0, NULL, v_xi, v_to);
+  return before - move_density(p_law, p_given, v_to);
+}
+
+/* v_to += t u, t normal times a factor from 1/2 to 4: tails may be longer than
+ * curvatures say */
+static void
+move_along(const struct scaled* p, struct tb_rng* p_rng, double* v_to) {
+  const size_t n = p->p_base->n_dim;
+  const double* v_line = p->v_line + n * tb_rng_index(p_rng, p->n_line);
+  const double factor = exp2(3 * tb_rng_unif(p_rng) - 1);
+  const double t = factor * tb_rng_norm(p_rng);
+  for (size_t j = 0; j < n; ++j) {
+    v_to[j] += t * v_line[j];
+  }
 }
 
 static double scaled_move(const struct tb_model* p_model,
@@ -319,6 +389,14 @@ static double scaled_move(const struct tb_model* p_model,
   struct tb_mixture_given given =
       tb_mixture_given_at(&p->mixtures, n, v_xi + n);
   memcpy(v_to, v_theta, p_model->n_dim * sizeof(double));
+  const double kind = tb_rng_unif(p_rng);
+  if (kind < MARGINAL) {
+    return move_marginal(p, &law, &given, v_xi, v_theta, p_rng, v_to);
+  }
+  if (p->n_line > 0 && kind < MARGINAL + ALONG) {
+    move_along(p, p_rng, v_to);
+    return 0;
+  }
   const double keep = tb_rng_unif(p_rng) < NEAR ? NEAR_KEEP : 0;
   if (!tb_mixture_law_set(&law, v_theta + n, &given)) {
     return 0;
@@ -549,6 +627,7 @@ static void scaled_destroy(struct tb_model* p_model) {
     tb_mixtures_destroy(&p->mixtures);
     free(p->v_held);
     free(p->v_center);
+    free(p->v_line);
     free(p->exact.v_memory);
     free(p);
   }
@@ -639,6 +718,26 @@ static enum tb_status read_move(struct scaled* p,
   return TB_STATUS_ok;
 }
 
+/* "move_lines" */
+static enum tb_status read_lines(struct scaled* p,
+                                 const struct tb_params* p_params) {
+  const struct tb_param* p_param = tb_params_find(p_params, "move_lines");
+  const size_t n = p->p_base->n_dim;
+  if (p_param == NULL || p_param->n_value == 0) {
+    return TB_STATUS_ok;
+  }
+  if (p->v_center == NULL || p_param->n_value % n != 0) {
+    return TB_STATUS_argument;
+  }
+  p->v_line = malloc(p_param->n_value * sizeof(double));
+  if (p->v_line == NULL) {
+    return TB_STATUS_memory;
+  }
+  memcpy(p->v_line, p_param->v_value, p_param->n_value * sizeof(double));
+  p->n_line = p_param->n_value / n;
+  return TB_STATUS_ok;
+}
+
 /* "given_center", "given_pull", "given_prior", "given_gram", "given_bend",
  * "given_rows" */
 static enum tb_status read_given_sigma(struct scaled* p,
@@ -709,6 +808,7 @@ enum tb_status tb_model_scale(struct tb_model* p_base,
   }
   if (status == TB_STATUS_ok && v_held == NULL) {
     status = read_move(p, p_params);
+    status = status == TB_STATUS_ok ? read_lines(p, p_params) : status;
     status = status == TB_STATUS_ok ? read_given_sigma(p, p_params) : status;
   }
   *p_out = *p_base;
@@ -724,7 +824,7 @@ enum tb_status tb_model_scale(struct tb_model* p_base,
     p_out->n_natural += n_hyper;
     p_out->is_natural = false;
     p_out->n_gibbs_every = 1;
-    p_out->has_moves = p->v_center != NULL;
+    p_out->move_share = p->v_center == NULL ? 0 : MOVES;
     p_out->p_rows = p_base;
     p_out->p_mixtures = &p->mixtures;
     p_out->n_root = 0;
