@@ -255,7 +255,6 @@ are_bounded <- function(priors) {
     },
     TRUE
   )
-  is_beyond | is_scale & is_quadratic
 }
 
 # A row of a pilot stands for others by its weight, which must be no precision.
