@@ -162,7 +162,10 @@ gather_rows <- function(
   names <- unique(unlist(lapply(parts, function(part) names(part$values))))
   lapply(stats::setNames(nm = names), function(name) {
     values <- lapply(parts, function(part) part$values[[name]])
-    known <- Filter(Negate(is.null), values)[[1]]
+    known <- Find(Negate(is.null), values)
+    if (is.null(known)) {
+      return(NULL)
+    }
     padded <- Map(function(value, part) {
       pad_rows(value, part$keep, known)
     }, values, parts)
