@@ -235,29 +235,6 @@ own_priors <- function(fit) {
   }
 }
 
-# Constants of smooth terms are of no use to a reader.
-#' @importFrom stats terms
-#' @export
-terms.tall_gam <- function(x, ...) {
-  out <- NextMethod()
-  class(out) <- c("tall_terms", class(out))
-  out
-}
-
-#' @export
-print.tall_terms <- function(x, ...) {
-  check_no_dots(...)
-  predvars <- attr(x, "predvars")
-  for (k in seq_along(predvars)) {
-    if (!is.null(settled_smooth(predvars[[k]]))) {
-      predvars[[k]]$smooth <- quote(...)
-    }
-  }
-  attr(x, "predvars") <- predvars
-  print(structure(x, class = setdiff(class(x), "tall_terms")))
-  invisible(x)
-}
-
 # As it was written: `terms` have s() in place of bars.
 #' @importFrom stats formula
 #' @export
@@ -269,6 +246,7 @@ formula.tall_gam <- function(x, ...) {
 
 # What is settled of smooth terms fills screens, so that it is not printed.
 #' @rdname fitted-values
+#' @importFrom stats terms
 #' @export
 terms.tall_gam <- function(x, ...) {
   terms <- NextMethod()

@@ -135,7 +135,7 @@ test_that("ranks of scales and curves are uniform", {
   points <- rows_at(c(0.1, 0.6), c(0.9, 0.4))
   for (family in c("bernoulli", "gaussian")) {
     ranks <- vapply(seq_len(60), FUN.VALUE = numeric(4), function(k) {
-      withr::local_seed(2000 + k)
+      withr::local_seed(3000 + k)
       x <- rows_at(stats::runif(n), stats::runif(n))
       sds <- stats::rexp(2, 2)
       beta <- stats::rnorm(9) * c(0.5, rep(sds, each = 4))
