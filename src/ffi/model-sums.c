@@ -106,6 +106,9 @@ SEXP ffi_model_gradient(SEXP model,
  * the status as an integer */
 SEXP ffi_model_log_lik(SEXP model, SEXP theta, SEXP index) {
   const struct tb_model* p_model = ffi_model(model);
+  if (p_model->type->log_lik == NULL) {
+    return ffi_status(TB_STATUS_unsupported);
+  }
   const size_t n_dim = p_model->n_dim;
   const size_t n_point = ffi_columns(theta, n_dim, "theta");
   const double* v_theta = REAL(theta);
