@@ -32,9 +32,9 @@
 #' over all orders of the residuals, by its normal approximation (Cliff & Ord
 #' 1981). (mgcv takes deviance residuals, which of binary responses are alike
 #' where the model is right, too.) `is_small` is `TRUE` where a curve uses more
-#' than 0.8 of its columns and the `p_value` is below 0.05, and where rows are not
-#' kept, both being `NA`, where it uses more than 0.9; `print()` then says so: fit
-#' again with a larger `k`.
+#' than 0.8 of its columns and the `p_value` is below 0.05, and where rows are
+#' not kept, both being `NA`, where it uses more than 0.9; `print()` then says
+#' so: fit again with a larger `k`.
 #'
 #' *In other terms?* `concurvity` is how much of the curve other terms have: the
 #' share of the sum of squares of its columns that a regression on theirs
@@ -214,8 +214,8 @@ likelihood_information <- function(fit) {
   )
 }
 
-# Minus a mode's Hessian, without what a bound of a prior that it is at adds, the
-# square of a slope. Where rows are gone the slope is, too.
+# Minus a mode's Hessian, without what a bound of a prior that it is at adds,
+# the square of a slope. Where rows are gone the slope is, too.
 off_bounds <- function(fit, mode) {
   hessian <- -unname(mode$hessian)
   model <- if (length(mode$at_bound) > 0) {
