@@ -10,7 +10,7 @@ terms_smooths <- function(terms) {
 
 # Is a term, by its record, one of effects of groups?
 is_grouping <- function(record) {
-  length(record$levels) > 0 && record$bs %in% c("re", "fs")
+  length(record$levels) > 0 && is_pooled_smooth(record)
 }
 
 # list(columns, blocks): a row for each column of the design that is of a

@@ -84,7 +84,8 @@ neighbour_test <- function(left, x, code) {
   pairs <- neighbours(x, rep_len(code, n))
   left <- left - mean(left)
   square <- sum(left^2)
-  if (n < 20 || nrow(pairs) < n / 2 || square == 0) {
+  n_used <- if (length(x) == 1) n else min(n, most_on_surface)
+  if (n < 20 || nrow(pairs) < n_used / 2 || square == 0) {
     return(c(NA_real_, NA_real_))
   }
   gaps <- (left[pairs[, 1]] - left[pairs[, 2]])^2
@@ -100,9 +101,12 @@ neighbour_test <- function(left, x, code) {
   c(index, stats::pnorm((index - 1) / sqrt(max(variance, 1e-300))))
 }
 
+# Rows of a surface that are compared, as each is with all others.
+most_on_surface <- 1000
+
 # Pairs of rows, m x 2: those next to each other along one number, in no order
 # of the data where they are tied; of several numbers the three nearest of each
-# among 1,000 of the rows, in units of their standard deviations.
+# among some of the rows, in units of their standard deviations.
 neighbours <- function(x, code) {
   n <- length(code)
   scattered <- (seq_len(n) * (sqrt(5) - 1) / 2) %% 1
@@ -111,7 +115,7 @@ neighbours <- function(x, code) {
     pairs <- cbind(order[-n], order[-1])
     return(pairs[code[pairs[, 1]] == code[pairs[, 2]], , drop = FALSE])
   }
-  some <- order(scattered)[seq_len(min(n, 1000))]
+  some <- order(scattered)[seq_len(min(n, most_on_surface))]
   units <- vapply(x, function(x) scale(x[some])[, 1], double(length(some)))
   distance <- as.matrix(stats::dist(units))
   distance[outer(code[some], code[some], `!=`)] <- Inf

@@ -27,14 +27,14 @@
 #' the posterior mean, of up to 5,000 rows that the fit keeps,
 #' \deqn{\frac{\mathrm{mean}[(r_i - r_j)^2] / 2}{\mathrm{var}(r)},}{mean[(r_i -
 #' r_j)^2] / (2 var(r)),} the mean over neighbours \eqn{i, j}: along a curve the
-#' next row, on a surface the three nearest. Residuals in which no curve is left
-#' have 1, up to chance; `p_value` is the chance of one as small, over all
-#' orders of the residuals, by its normal approximation (Cliff & Ord 1981).
-#' (mgcv takes deviance residuals, which of binary responses are alike where the
-#' model is right, too.) `is_small` is `TRUE` where a curve uses more than 0.8
-#' of its columns and the `p_value` is below 0.05, and where rows are not kept,
-#' both being `NA`, where it uses more than 0.9; `print()` then says so: fit
-#' again with a larger `k`.
+#' next row, on a surface the three nearest of 1,000 rows. Residuals in which no
+#' curve is left have 1, up to chance; `p_value` is the chance of one as small,
+#' over all orders of the residuals, by its normal approximation (Cliff & Ord
+#' 1981). (mgcv takes deviance residuals, which of binary responses are alike
+#' where the model is right, too.) `is_small` is `TRUE` where a curve uses more
+#' than 0.8 of its columns and the `p_value` is below 0.05, and where rows are
+#' not kept, both being `NA`, where it uses more than 0.9; `print()` then says
+#' so: fit again with a larger `k`.
 #'
 #' *In other terms?* `concurvity` is how much of the curve other terms have: the
 #' share of the sum of squares of its columns that a regression on theirs
@@ -70,12 +70,8 @@ smooth_table <- function(fit, prob = 0.9, ndraws = 200) {
   sds <- curve_sds(fit, layout, curves)
   information <- likelihood_information(fit)
   edf <- curve_edf(fit, layout, curves, check_count(ndraws), information)
-  summed <- function(x) {
-    bounds <- apply(x, 2, stats::quantile, probs, names = FALSE, na.rm = TRUE)
-    cbind(colMeans(x), t(matrix(bounds, 2)))
-  }
-  sds <- summed(sds)
-  edf <- summed(edf)
+  sds <- summed_draws(sds, probs)
+  edf <- summed_draws(edf, probs)
   size <- as.integer(table(factor(layout$columns$smooth, curves)))
   checks <- basis_checks(fit, layout, curves)
   shared <- curve_concurvity(
@@ -107,12 +103,19 @@ smooth_table <- function(fit, prob = 0.9, ndraws = 200) {
   )
 }
 
+# Means and bounds by column of what some draws may not have; NA where none has.
+summed_draws <- function(x, probs) {
+  bounds <- apply(x, 2, stats::quantile, probs, names = FALSE, na.rm = TRUE)
+  means <- colMeans(x, na.rm = TRUE)
+  cbind(ifelse(is.nan(means), NA, means), t(matrix(bounds, length(probs))))
+}
+
 # Effects of levels have as many columns as there are levels.
 is_wiggly <- function(fit, layout, curves) {
   smooths <- terms_smooths(fit$terms)
   at <- match(curves, layout$columns$smooth)
-  bases <- vapply(smooths, function(smooth) smooth$bs, "")
-  unname(bases[layout$columns$variable[at]]) != "re"
+  has_levels <- vapply(smooths, function(smooth) any(smooth$bs == "re"), TRUE)
+  !unname(has_levels[layout$columns$variable[at]])
 }
 
 check_gam <- function(fit, arg = caller_arg(fit)) {
@@ -196,7 +199,7 @@ likelihood_information <- function(fit) {
   mode <- fit$mode %||% model_mode(fit_model(fit), fit$control$cores, 0)
   own <- seq_len(fit$n_coef)
   mixture <- fit$prior$mixture
-  total <- -unname(mode$hessian)[own, own, drop = FALSE]
+  total <- off_bounds(fit, mode)[own, own, drop = FALSE]
   if (!is.null(mixture)) {
     free <- unname(mode$estimate[mixture$coordinates])
     covered <- cbind(mixture$at, mixture$at)
@@ -209,6 +212,26 @@ likelihood_information <- function(fit) {
     hessian = total - at_mode,
     sigma = if (is_gaussian) exp(mode$estimate[["log_sigma"]]) else NA
   )
+}
+
+# Minus a mode's Hessian, without what a bound of a prior that it is at adds,
+# the square of a slope. Where rows are gone the slope is, too.
+off_bounds <- function(fit, mode) {
+  hessian <- -unname(mode$hessian)
+  model <- if (length(mode$at_bound) > 0) {
+    tryCatch(fit_model(fit), tall_error = function(cnd) NULL)
+  }
+  if (is.null(model)) {
+    return(hessian)
+  }
+  theta <- unname(mode$estimate)
+  gradient <- unname(grad_log_prob(model, theta))
+  box <- mode_box(model)
+  none <- 0 * hessian
+  bounded <- bounded_hessian(box, none, theta, gradient)
+  # where it leans against no bound
+  free <- bounded_hessian(box, none, theta, 0 * gradient)
+  hessian - (bounded - free)
 }
 
 # A function of the coefficients, and of what prior_precision_at() is asked: the

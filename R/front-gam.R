@@ -154,6 +154,7 @@ tall_gam <- function(
     prior_PD = FALSE,
     store = store
   )
+  front$told <- new.env(parent = emptyenv())
   class(front) <- c("tall_front_gam", class(front))
   fit_regression(front, run)
 }
@@ -182,7 +183,11 @@ fit_regression.tall_front_gam <- function(front, run) {
 #' @export
 settle_front.tall_front_gam <- function(front, terms, columns) {
   layout <- smooth_layout(terms, columns)
-  tell_lines_in_smooths(terms)
+  # passes that are given up have settled it before
+  if (is.null(front$told$lines)) {
+    tell_lines_in_smooths(terms)
+    front$told$lines <- TRUE
+  }
   if (NROW(layout$blocks) > 0) {
     of <- integer(length(columns))
     of[layout$columns$at] <- layout$columns$block

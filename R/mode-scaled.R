@@ -4,9 +4,8 @@
 # hyperparameters that the coefficients there make likely.
 
 # find(held, init): the mode of a model without hyperparameters, init: near it,
-# NULL: nothing is known. theta: near that of all,
-# hyperparameters that are likely last, as passes leave it; NULL: nothing is
-# known.
+# NULL: nothing is known. theta: near that of all, hyperparameters that are
+# likely last, as passes leave it; NULL: nothing is known.
 scaled_mode <- function(model, find, theta = NULL) {
   own <- seq_len(model$n_dim - n_hyper(model))
   near <- if (is.null(theta)) {

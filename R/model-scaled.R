@@ -31,7 +31,7 @@ scaled_model <- function(base) {
 }
 
 # held: hyperparameters that stay where they are; moves: where and how much the
-# log posterior bends, see scaled_moves().
+# log posterior bends, see with_moves().
 scale_pointer <- function(pointer, mixture, held = NULL, moves = NULL) {
   out <- .Call(ffi_model_scale, pointer, c(mixture$params, moves), held)
   if (is.integer(out)) {

@@ -268,11 +268,10 @@ integrated_proposal <- function(model) {
 }
 
 # list(proposal, stay, seconds, slower, is_integrated): in turn with the
-# coefficients, or
-# with these integrated out, or now one and now the other: what moves most for
-# its time, by chains on the surrogate. proposal NULL: kernel_smh()'s own. stay:
-# correlation of the worst coordinate from step to step. seconds: of a step, by
-# count. slower: its time over that of one in turn.
+# coefficients, or with these integrated out, or now one and now the other: what
+# moves most for its time, by chains on the surrogate. proposal NULL:
+# kernel_smh()'s own. stay: correlation of the worst coordinate from step to
+# step. seconds: of a step, by count. slower: its time over that of one in turn.
 choose_way <- function(model, mode, found, report, control, ledger) {
   n_hyper <- n_hyper(model)
   ways <- list(

@@ -152,21 +152,24 @@ is_mixture_prior <- function(prior) {
 #' proposes is a chain on a surrogate of them and the coefficients in which rows
 #' are known by their expansions; the test looks at a few rows, whatever the
 #' hyperparameters are (see [proposals]). This is for responses whose rows have
-#' bounds, and no parameter of their own that is sampled. Where there are few
-#' hyperparameters, and a pilot on the surrogate says that it pays, they move
-#' with the coefficients integrated out ([proposal_marginal()]).
+#' bounds, and no parameter of their own that is sampled; without a kernel, for
+#' others than Gaussian ones. Where there are few hyperparameters, and a pilot
+#' on the surrogate says that it pays, they move with the coefficients
+#' integrated out ([proposal_marginal()]).
 #'
-#' A Gaussian response whose `sigma` is sampled takes sums over its rows. If all
-#' its hyperparameters are standard deviations, of `prior_ridge()` or of blocks
-#' (see [prior_smooth]), and its other priors are normal, they and `sigma` are
-#' moved by slices (Neal, 2003) of their density with the coefficients
-#' integrated out, which are then drawn given them. For other responses and
-#' priors, and where a pilot says that too few exact steps from a few rows are
-#' accepted, hyperparameters are drawn given the coefficients before each step,
-#' by slices and other draws that need no tuning, and steps of [kernel_mala()]
-#' on all rows, or sums over them, move the coefficients, a fifth of them by
-#' proposals of all coefficients at once, given the hyperparameters; the fit
-#' says which.
+#' Without a kernel a Gaussian response takes sums over its rows. If all its
+#' hyperparameters are standard deviations, of `prior_ridge()` or of blocks (see
+#' [prior_smooth]), and its other priors are normal, slices (Neal, 2003) move
+#' them, and `sigma` where it is sampled, with the coefficients integrated out,
+#' which are then drawn given them.
+#'
+#' For other responses and priors, and where a pilot says that too few exact
+#' steps from a few rows are accepted, hyperparameters are drawn given the
+#' coefficients before each step, by slices and other draws that need no tuning.
+#' The steps look at all rows, or at sums over them. Three fifths are those of
+#' [kernel_mala()]. The others propose new hyperparameters and coefficients
+#' together, all coefficients given the hyperparameters, or another value of a
+#' parameter of the response. The fit says how it was sampled.
 #'
 #' [kernel_mala()], [kernel_barker()] and [kernel_hmc()] are taken, too.
 #' `find_mode()` finds the mode given hyperparameters that are likely there, as

@@ -246,3 +246,49 @@ test_that("what R says of a value is said once", {
   )
   expect_identical(said, 1)
 })
+
+test_that("a surface has a basis along each of its variables", {
+  fit <- few_gam(y ~ t2(x, z, bs = c("cr", "cc"), k = 4))
+  expect_output(print(fit), "Smooth terms")
+  # a factor by is no effect of groups
+  d <- few_rows()
+  fit <- few_gam(y ~ f + t2(x, z, by = f, bs = c("cr", "cr"), k = 4), d)
+  expect_no_warning({
+    eta <- rstantools::posterior_linpred(fit, newdata = d, re_formula = NA)
+    effects <- conditional_effects(fit, "x:z")
+    expect_error(ranef(fit), class = "tall_error_unsupported")
+  })
+  expect_equal(colMeans(eta), predict(fit, d), ignore_attr = TRUE)
+})
+
+test_that("at a bound degrees of freedom take the likelihood's curvature", {
+  d <- few_rows()
+  d$x <- 3 * d$x
+  d$y <- d$y + 2 * d$x
+  fit <- few_gam(y ~ x + s(z, k = 5), d, prior = prior_uniform(-0.5, 0.5))
+  expect_identical(fit$mode$at_bound, "x")
+  found <- likelihood_information(fit)
+  wanted <- crossprod(model.matrix(fit)) / found$sigma^2
+  expect_equal(found$hessian, unname(wanted), tolerance = 1e-6)
+  # without scales that are learnt, whose model is whitened
+  d$late <- as.integer(d$x + d$z > 1)
+  uniform <- prior_uniform(-0.3, 0.3)
+  fit <- few_gam(late ~ x + s(z, k = 5, fx = TRUE), d, binomial(), uniform)
+  expect_true("x" %in% fit$mode$at_bound)
+  x <- model.matrix(fit)
+  mu <- stats::plogis(drop(x %*% fit$mode$estimate))
+  found <- likelihood_information(fit)
+  wanted <- crossprod(x, mu * (1 - mu) * x)
+  expect_equal(found$hessian, unname(wanted), tolerance = 1e-6)
+  # and where the intercept's prior is of the predictor at the means
+  fit <- few_gam(y ~ x + s(z, k = 5), d, prior_intercept = prior_uniform(5, 6))
+  expect_identical(fit$mode$at_bound, "(Intercept)")
+  found <- likelihood_information(fit)
+  wanted <- crossprod(model.matrix(fit)) / found$sigma^2
+  expect_equal(found$hessian, unname(wanted), tolerance = 1e-6)
+})
+
+test_that("draws whose degrees of freedom are not known are left out", {
+  found <- summed_draws(cbind(c(1, NA, 3), NA, c(0, 2, 4)), c(0, 1))
+  expect_identical(found, rbind(c(2, 1, 3), NA, c(2, 0, 4)))
+})

@@ -195,3 +195,32 @@ test_that("residuals are weighted as the fit's", {
   expect_equal(unname(found), unname(wanted), tolerance = 1e-8)
   expect_lt(smooth_table(fit)$p_value, 0.001)
 })
+
+test_that("many rows of a surface have neighbours, too", {
+  withr::local_seed(1)
+  x <- list(stats::runif(5000), stats::runif(5000))
+  found <- neighbour_test(stats::rnorm(5000), x, 1)
+  expect_lt(abs(stats::qnorm(found[[2]])), 4)
+  left <- sin(6 * x[[1]]) + stats::rnorm(5000, 0, 0.5)
+  expect_lt(neighbour_test(left, x, 1)[[2]], 1e-6)
+  # where nearly each row is of a level of its own there is nothing to compare
+  expect_identical(neighbour_test(left, x, 1:5000), c(NA_real_, NA_real_))
+})
+
+test_that("a line in a curve is told once where passes are given up", {
+  local_settings(look = list(rows = 500))
+  d <- check_rows(2000)
+  d$late <- 2 * d$z
+  told <- 0
+  withCallingHandlers(
+    tryCatch(
+      check_fit(late ~ z + s(z, k = 5), d),
+      tall_error_improper = function(e) NULL
+    ),
+    tall_warning_concurvity = function(w) {
+      told <<- told + 1
+      rlang::cnd_muffle(w)
+    }
+  )
+  expect_identical(told, 1)
+})
