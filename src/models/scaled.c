@@ -8,13 +8,16 @@
  * place. gibbs() moves phi given theta by the draws of the mixtures, which look
  * at no row.
  *
- * move() proposes theta given phi from the normal law N(m, A^-1) that it would
+ * move() proposes, given phi, from the normal law N(m, A^-1) that theta would
  * have if the log likelihood were quadratic, with Hessian -H and gradient g at
  * c (priors/mixture-law.h): anew, or near by,
  *
- *   theta' = m + a (theta - m) + sqrt(1 - a^2) A^-1/2 xi.
+ *   theta' = m + a (theta - m) + sqrt(1 - a^2) A^-1/2 xi;
  *
- * Both are reversible for that law.
+ * or phi by slices of its density under that law with theta integrated out,
+ * picked at random, and then theta anew; or theta + t u, t symmetric, along a
+ * line of a parameter of the response. Each is reversible, the last for the
+ * Lebesgue measure and the others for that law.
  *
  *   symbol  variable  shape    owner
  *   theta   v_theta   n_base   caller
@@ -22,6 +25,7 @@
  *           v_work    as tb_mixtures_n_work() says  scratch
  *   P       v_all     n_base   scratch, 0 where no mixture covers
  *   c, g, H v_center, v_slope, v_hessian  n_base, n_base, n_base^2  scaled
+ *   u       v_line    n_base x n_line  scaled
  *
  * Where sigma alone, if it is no known number, stands between the sums of a
  * Gaussian model and a normal law of beta (given_sigma), gibbs() moves phi by
@@ -345,6 +349,10 @@ static double move_marginal(const struct scaled* p,
                             double* v_to) {
   const size_t n = p_law->n_coef, n_hyper = p->mixtures.n_hyper;
   const size_t n_round = n_hyper < ROUNDS_MOST ? n_hyper : ROUNDS_MOST;
+  /* from where there is no law slices lead to where there is, but not back */
+  if (!tb_mixture_law_set(p_law, v_theta + n, p_given)) {
+    return -INFINITY;
+  }
   tb_mixture_law_scales(p_law, v_theta + n, p_given);
   const double before = move_density(p_law, p_given, v_theta);
   for (size_t k = 0; k < n_round; ++k) {
