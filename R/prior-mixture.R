@@ -160,13 +160,15 @@ is_mixture_prior <- function(prior) {
 #' its hyperparameters are standard deviations, of `prior_ridge()` or of blocks
 #' (see [prior_smooth]), and its other priors are normal, they and `sigma` are
 #' moved by slices (Neal, 2003) of their density with the coefficients
-#' integrated out, which are then drawn given them. For other responses and
-#' priors, and where a pilot says that too few exact steps from a few rows are
-#' accepted, hyperparameters are drawn given the coefficients before each step,
-#' by slices and other draws that need no tuning, and steps of [kernel_mala()]
-#' on all rows, or sums over them, move the coefficients, a fifth of them by
-#' proposals of all coefficients at once, given the hyperparameters; the fit
-#' says which.
+#' integrated out, which are then drawn given them. So it is with the others of
+#' these priors where the columns fit every response, as with more columns than
+#' rows, but that hyperparameters of one coefficient are drawn given it. For
+#' other responses and priors, and where a pilot says that too few exact steps
+#' from a few rows are accepted, hyperparameters are drawn given the
+#' coefficients before each step, by slices and other draws that need no tuning,
+#' and steps of [kernel_mala()] on all rows, or sums over them, move the
+#' coefficients, a fifth of them by proposals of all coefficients at once, given
+#' the hyperparameters; the fit says which.
 #'
 #' [kernel_mala()], [kernel_barker()] and [kernel_hmc()] are taken, too.
 #' `find_mode()` finds the mode given hyperparameters that are likely there, as
