@@ -1,9 +1,9 @@
-# The recipe for priors with hyperparameters, exact: these are drawn given the
-# coefficients before each step; a fifth of the steps propose all coefficients
-# given them, see with_moves(), the others are MALA's in whitened coordinates.
-# All rows decide or, of a Gaussian response, sums over them.
+# The recipe for priors with hyperparameters where all rows decide or, of a
+# Gaussian response, sums over them; exact. Hyperparameters are drawn given the
+# coefficients before each step; a share of the steps are moves, see
+# with_moves(), the others are MALA's in whitened coordinates.
 
-# Of an iteration: on average two are proposals of all coefficients.
+# Of an iteration.
 scaled_steps <- 10
 
 # The same where each draws the coefficients given hyperparameters that are
@@ -35,6 +35,10 @@ plan_scaled_sums <- function(model, control) {
   if (is.null(mode)) {
     mode <- model_mode(model, control$cores, control$refresh)
     spend_mode(ledger, mode)
+  }
+  heavy <- plan_heavy_sums(model, sums, mode, control, ledger)
+  if (!is.null(heavy)) {
+    return(heavy)
   }
   moved <- with_moves(sums$model, mode, sums$given)
   moved <- whiten_model(moved, mode, in_place = FALSE)

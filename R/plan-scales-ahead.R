@@ -63,6 +63,7 @@ find_scales_ahead <- function(model, control, ledger) {
   n_steps <- scales_pilots(n_seen(model))
   near <- sqrt(n_seen(model)) / 2
   for (attempt in 1:4) {
+    theta <- found$theta
     draws <- ahead_draws(own, found, sums, max(n_steps), control, ledger)
     at <- rowMeans(draws)
     move <- at[seq_len(n_seen(model))] - found$theta
@@ -78,6 +79,7 @@ find_scales_ahead <- function(model, control, ledger) {
     check_same_facts(found, taken, model$remote$rows)
     sums <- taken[c("log_lik", "gradient", "hessian")]
   }
+  tell_heavy(model, own, theta, found$phi, sums, control, ledger)
   found
 }
 
@@ -247,6 +249,9 @@ plan_scales_tied <- function(model, control, ledger) {
     search_mode(own, cores = control$cores, refresh = 0),
     tall_error = function(cnd) need_rows(NULL, ledger)
   )
+  if (is_held(own, mode)) {
+    need_rows(why_held, ledger)
+  }
   tried <- try_scales(own, mode, control, new_ledger())
   settle_tied(tried, own, model, control, ledger, tried$why_not)
 }

@@ -181,22 +181,37 @@ ball_of <- function(model, at, draws, hessian) {
   )
 }
 
-# The precision, at their centres, of the priors that have no hyperparameters,
-# of what rows see.
-fixed_precision <- function(model) {
+# The precision of the priors that have no hyperparameters, of what rows see: at
+# their centres, or at theta of the normal ones that have their slopes there.
+fixed_precision <- function(model, theta = NULL) {
   own <- seq_len(n_seen(model))
-  precision <- prior_precision(lapply(
-    compact(model$prior[c("kind", "scale", "shape")]),
+  prior <- lapply(
+    compact(model$prior[c("kind", "location", "scale", "shape")]),
     `[`,
     own
-  ))
+  )
+  precision <- prior_precision(prior[setdiff(names(prior), "location")])
   precision[model$mixture$at] <- 0
+  of <- places_of_priors(model)
+  if (!is.null(theta)) {
+    z <- (drop(of %*% theta) - prior$location) / prior$scale
+    at <- prior$kind == prior_kinds$student$code
+    df <- prior$shape[at]
+    precision[at] <- precision[at] * df / (df + z[at]^2)
+  }
+  crossprod(of, precision * of)
+}
+
+# What each of these priors is of, in rows: a coefficient, or of the intercept
+# the predictor at the means of the columns.
+places_of_priors <- function(model) {
+  own <- seq_len(n_seen(model))
   of <- diag(length(own))
   functional <- model$prior_functional
   if (!is.null(functional)) {
     of[functional$at + 1, ] <- functional$weights[own]
   }
-  crossprod(of, precision * of)
+  of
 }
 
 # Minus the Hessian of all but the priors that have hyperparameters, of the

@@ -58,7 +58,8 @@ plan_trajectories <- function(model, merged, mode, recipe, control, ledger) {
   moved <- merged %||% model
   tell_trajectories(moved, model, control)
   found <- trajectory_pilot(moved, mode, control)
-  spend(ledger, "recipe", found$rows / model$n_data)
+  # of a model on sums there are none
+  spend(ledger, "recipe", found$rows / max(1, model$n_data))
   framed <- frame_model(moved, found$frame, FALSE)
   # a pilot knows little of how draws follow each other
   more <- max(s$more_times * found$times, s$least_times)

@@ -49,7 +49,8 @@
 #' * `tall_warning_gradient`: the gradients of a [model_custom()] come from
 #'   central differences.
 #' * `tall_warning_prior`: a Laplace prior is too narrow for a kernel that does
-#'   not accept or reject.
+#'   not accept or reject, or a Student prior so narrow that draws may stay in
+#'   its spike.
 #' * `tall_warning_recipe`: the settings chosen without tuning may not suit
 #'   this posterior.
 #' * `tall_warning_mode`: the search for the mode did not converge.

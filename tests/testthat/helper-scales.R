@@ -22,7 +22,7 @@ moments_at <- function(at) {
   )
 }
 
-# other: of importance_moments(), which has to be worth some draws.
+# other: of weighted_moments(), which has to be worth some draws.
 expect_moments_near <- function(ours, other) {
   testthat::expect_gt(min(other$ess), 1000)
   z <- (ours$mean - other$mean) / sqrt(ours$error^2 + other$error^2)
@@ -42,7 +42,7 @@ expect_moments_near <- function(ours, other) {
 # draws: iterations x chains x coordinates, of coordinates. Returns the mean and
 # sd of each coordinate, the error of the mean, and how many independent draws
 # the points are worth.
-importance_moments <- function(model, draws, n = 10000, weight = 1, seed = 1) {
+weighted_moments <- function(model, draws, n = 10000, weight = 1, seed = 1) {
   withr::local_seed(seed)
   at <- matrix(draws, ncol = dim(draws)[[3]])
   own <- seq_len(n_seen(model))

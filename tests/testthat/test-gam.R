@@ -92,7 +92,7 @@ test_that("a logistic model has the draws of importance sampling", {
   fit <- logit_gam()
   expect_identical(fit$kernel$name, "smh")
   ours <- fit$unconstrained
-  other <- importance_moments(fit_model(fit), ours)
+  other <- weighted_moments(fit_model(fit), ours)
   expect_moments_near(moments_at(ours), other)
 })
 

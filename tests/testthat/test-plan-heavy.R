@@ -86,3 +86,82 @@ test_that("a prior as wide as what rows say leaves steps as they were", {
   ))
   expect_match(fit$plan, "^exact steps: in a pilot")
 })
+
+# b next to 0 under a Cauchy prior of scale s, a normal likelihood: P(|b| < 10 s).
+share_near <- function(at, se, s) {
+  b <- seq(-15 * se, at + 15 * se, length.out = 2e5 + 1)
+  w <- stats::dcauchy(b, 0, s) * stats::dnorm(b, at, se)
+  sum(w[abs(b) < 10 * s]) / sum(w)
+}
+
+test_that("sums over the rows of a Gaussian response are gone through, too", {
+  d <- withr::with_seed(3, {
+    d <- data.frame(x = stats::runif(2000), q = stats::rnorm(2000))
+    d$y <- sin(3 * d$x) + stats::rnorm(2000)
+    # with 0.065 at most likely, three standard errors
+    b <- stats::coef(stats::lm(y ~ q + poly(x, 5), d))[["q"]]
+    d$y <- d$y + (0.065 - b) * d$q
+    d
+  })
+  fit <- tall_gam(
+    y ~ q + s(x, k = 6),
+    d,
+    prior = prior_student(1, 0, 0.002),
+    seed = 1,
+    refresh = 0
+  )
+  expect_match(fit$plan, "trajectories on sums .* heavy tails")
+  expect_lt(fit$passes, 4)
+  q <- posterior::extract_variable_matrix(fit$draws, "q")
+  near <- abs(q) < 0.02
+  se <- summary(stats::lm(y ~ q + poly(x, 5), d))$coefficients["q", 2]
+  error <- 0.5 / sqrt(posterior::ess_mean(near + 0))
+  expect_lt(error, 0.02)
+  expect_lt(abs(mean(near) - share_near(0.065, se, 0.002)), 4 * error + 0.02)
+  more <- sg_resume(fit, iter = 100, refresh = 0)
+  expect_identical(posterior::niterations(more$draws), 1100L)
+})
+
+test_that("a prior of the centred intercept is looked at where it is", {
+  withr::local_seed(1)
+  d <- data.frame(a = stats::rnorm(1000) + 1000, b = stats::rnorm(1000))
+  d$y <- stats::rbinom(1000, 1, stats::plogis(0.5 + 0.1 * d$b))
+  fit <- tall_glm(
+    y ~ a + b,
+    d,
+    stats::binomial(),
+    prior = prior_hs(),
+    prior_intercept = prior_student(3, 0, 2.5),
+    iter = 200,
+    chains = 1,
+    seed = 1,
+    refresh = 0
+  )
+  expect_identical(fit$kernel$name, "smh")
+})
+
+test_that("where trajectories would take too long a warning says what is held", {
+  withr::local_seed(2)
+  d <- data.frame(x = stats::runif(3000), z = stats::rnorm(3000))
+  d$y <- stats::rbinom(3000, 1, stats::plogis(sin(6 * d$x) + 0.1 * d$z))
+  run <- function(data, ...) {
+    suppressMessages(tall_gam(
+      y ~ s(x, k = 5) + z,
+      data,
+      stats::binomial(),
+      prior = prior_student(1, 0, 0.005),
+      iter = 200,
+      seed = 1,
+      refresh = 0,
+      ...
+    ))
+  }
+  local_settings(recipe = list(far_seconds = 0.1))
+  expect_warning(run(d), "spike", class = "tall_warning_prior")
+  local_passes(1000, 1024)
+  expect_warning(run(stream_of(d, 700)), class = "tall_warning_prior")
+  # in time they are brought to memory for it
+  local_settings(recipe = list(far_seconds = 600))
+  fit <- run(stream_of(d, 700))
+  expect_match(fit$plan, "trajectories on all rows")
+})

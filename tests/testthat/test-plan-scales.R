@@ -38,7 +38,7 @@ test_that("draws are those of importance sampling, for each prior and family", {
       expect_identical(ours$fit$kernel$name, "smh")
       expect_match(ours$fit$plan, "whatever the hyperparameters")
       expect_gt(min(ours$ess), 1000)
-      other <- importance_moments(model, ours$fit$unconstrained)
+      other <- weighted_moments(model, ours$fit$unconstrained)
       expect_moments_near(ours, other)
     }
   }
@@ -67,7 +67,7 @@ test_that("lambda scales rows, not the prior of hyperparameters", {
     lambda = lambda,
     refresh = 0
   )
-  other <- importance_moments(
+  other <- weighted_moments(
     model,
     fit$unconstrained,
     weight = lambda / model$n_data
@@ -250,7 +250,7 @@ test_that("blocks with a scale each have moments of importance sampling", {
   other <- NULL
   for (kernel in kernels) {
     ours <- moments_of(model, kernel, 1, 1500)
-    other <- other %||% importance_moments(model, ours$fit$unconstrained)
+    other <- other %||% weighted_moments(model, ours$fit$unconstrained)
     expect_moments_near(ours, other)
     if (is.null(kernel)) {
       expect_gt(min(ours$ess), 1500)
