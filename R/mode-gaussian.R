@@ -37,7 +37,8 @@ gaussian_centre <- function(model, stands_in, cores) {
   if (!stands_in) {
     abort_no_joint_mode(model)
   }
-  if (sigma$sd > sigma_settings$wide) {
+  # of hyperparameters that stay where they are the interval is not all
+  if (sigma$sd > sigma_settings$wide && !isTRUE(model$is_held)) {
     warn_wide_sigma(sigma, model)
   }
   d <- model$n_dim

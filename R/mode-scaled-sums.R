@@ -7,8 +7,8 @@ has_scaled_sums <- function(model) {
     has_sums(held_model(model, model$mixture$start))
 }
 
-# list(model, given, fit, passes): the model on sums over the rows, and of few
-# hyperparameters what is normal given sigma; fit: of least squares.
+# list(model, given, fit, passes): the model on sums over the rows, and what is
+# normal given sigma, see given_sigma(); fit: of least squares.
 sums_of_scaled <- function(model, cores) {
   phi <- model$mixture$start
   held <- held_model(model, phi)
@@ -45,14 +45,20 @@ with_prior_at <- function(held, model, phi) {
   held
 }
 
+is_ridge <- function(model) {
+  all(vapply(model$mixture$parts, `[[`, "", "kind") == "ridge")
+}
+
 # What the core takes of a Gaussian model with a ridge for each block and else
-# normal priors; NULL of others. parts: of sums_parts().
+# normal priors, or any mixtures where the columns fit every response, so that
+# no curvature is near that of all the posterior; NULL of others. parts: of
+# sums_parts().
 given_sigma <- function(held, model, parts) {
-  kinds <- vapply(model$mixture$parts, `[[`, "", "kind")
   covered <- model$mixture$at
   is_other <- setdiff(seq_len(model$n_coef), covered)
   is_normal <- prior_has_form(held$prior, "quadratic")[is_other]
-  if (!all(kinds == "ridge") || !all(is_normal)) {
+  fits_all <- model$traits$n_aux > 0 && parts$fit$rss == 0
+  if (!(is_ridge(model) || fits_all) || !all(is_normal)) {
     return(NULL)
   }
   sums <- parts$sums

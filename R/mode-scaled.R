@@ -3,15 +3,16 @@
 # its coefficients with it. What is found is the mode of the others given
 # hyperparameters that the coefficients there make likely.
 
-# find(held, init): the mode of a model without hyperparameters, init: near it,
-# NULL: nothing is known. theta: near that of all, hyperparameters that are
-# likely last, as passes leave it; NULL: nothing is known.
+# find(held, init): the mode of a model without hyperparameters, whose prior is
+# in R's words, too; init: near it, NULL: nothing is known.
+# theta: near that of all, hyperparameters that are likely last, as passes leave
+# it; NULL: nothing is known.
 scaled_mode <- function(model, find, theta = NULL) {
   own <- seq_len(model$n_dim - n_hyper(model))
   near <- if (is.null(theta)) {
     # where hyperparameters shrink little
     phi <- model$mixture$start
-    first <- find(held_model(model, phi), NULL)
+    first <- find(with_prior_at(held_model(model, phi), model, phi), NULL)
     list(beta = first$estimate, phi = phi, passes = first$passes)
   } else {
     list(beta = theta[own], phi = theta[-own], passes = 0)
@@ -21,7 +22,8 @@ scaled_mode <- function(model, find, theta = NULL) {
   # those that the coefficients there make likely
   phi <- if (is.null(theta)) rowMeans(draws) else near$phi
   sd <- apply(draws, 1, stats::sd)
-  found <- find(held_model(model, phi), unname(as.double(near$beta)))
+  held <- with_prior_at(held_model(model, phi), model, phi)
+  found <- find(held, unname(as.double(near$beta)))
   theta <- c(unname(found$estimate), phi)
   out <- found
   out$estimate <- stats::setNames(theta, model$coordinates)

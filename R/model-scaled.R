@@ -48,6 +48,7 @@ held_model <- function(model, phi) {
   out <- model
   out$pointer <- scale_pointer(model$base$pointer, model$mixture, phi)
   out[c("mixture", "base")] <- NULL
+  out$is_held <- TRUE
   out$variables <- model$variables[own]
   out$coordinates <- model$coordinates[own]
   parts <- c("kind", "location", "scale", "shape")

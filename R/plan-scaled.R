@@ -6,6 +6,10 @@
 # Of an iteration.
 scaled_steps <- 10
 
+# The same where each draws the coefficients given hyperparameters that are
+# drawn given them.
+scaled_fresh_steps <- 3
+
 plan_scaled <- function(model, control, mode, ledger) {
   moved <- whiten_model(with_moves(model, mode), mode, in_place = FALSE)
   plan <- recipe_mala(moved, mode, list(), ledger)
@@ -43,12 +47,20 @@ plan_scaled_sums <- function(model, control) {
   plan$stand_in <- moved
   plan$recipe$size <- model$n_data
   # with slices each step has fresh coefficients
-  plan$steps <- if (is.null(sums$given)) scaled_steps else 1
+  plan$steps <- if (is.null(sums$given)) {
+    scaled_steps
+  } else if (is_ridge(model)) {
+    1
+  } else {
+    scaled_fresh_steps
+  }
   plan$why <- paste0(
     "exact steps on sums over all rows, since the response is Gaussian and the",
     " prior has hyperparameters",
-    if (!is.null(sums$given)) {
+    if (!is.null(sums$given) && is_ridge(model)) {
       ", which move by slices with the coefficients integrated out"
+    } else if (!is.null(sums$given)) {
+      ", given which all coefficients are drawn anew"
     }
   )
   plan

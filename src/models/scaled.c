@@ -30,7 +30,9 @@
  * Where sigma alone, if it is no known number, stands between the sums of a
  * Gaussian model and a normal law of beta (given_sigma), gibbs() moves phi by
  * slices of its density with beta integrated out, one hyperparameter after the
- * other, then log sigma, and then draws beta.
+ * other, then log sigma, and then draws beta. Mixtures with one for each
+ * coefficient draw all of theirs given beta first; slices are of those that
+ * coefficients share.
  */
 #include "models/scaled.h"
 
@@ -237,6 +239,33 @@ square_gap(const struct given_sigma* p, size_t n, const double* v_beta) {
   return sum;
 }
 
+static bool has_locals(const struct tb_mixtures* p) {
+  for (size_t k = 0; k < p->n_mixture; ++k) {
+    if (p->v_block[k].type->has_locals) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* all that coefficients share */
+static void slice_shared(struct one_scale* p, struct tb_rng* p_rng) {
+  const struct tb_mixtures* p_mixtures = &p->p->mixtures;
+  size_t first = p->p->p_base->n_dim;
+  for (size_t b = 0; b < p_mixtures->n_mixture; ++b) {
+    const struct tb_mixture* p_block = &p_mixtures->v_block[b];
+    for (size_t k = 0; k < p_block->type->n_shared; ++k) {
+      p->at = first + k;
+      p->v_theta[p->at] = tb_slice_step(one_scale_density,
+                                        p,
+                                        p->v_theta[p->at],
+                                        SLICE_WIDTH,
+                                        p_rng);
+    }
+    first += p_block->n_hyper;
+  }
+}
+
 /* By slices phi and s, then beta. s.v_move: what own_size() has for it */
 static void gibbs_given_sigma(const struct scaled* p,
                               const struct scratch* p_scratch,
@@ -262,14 +291,14 @@ static void gibbs_given_sigma(const struct scaled* p,
                           .v_slope = v_slope,
                           .v_gradient = v_gradient};
   set_sigma(&one, is_known ? 0 : v_theta[n]);
-  for (size_t k = 0; k < p->mixtures.n_hyper; ++k) {
-    one.at = n_base + k;
-    v_theta[one.at] = tb_slice_step(one_scale_density,
-                                    &one,
-                                    v_theta[one.at],
-                                    SLICE_WIDTH,
-                                    p_rng);
+  if (has_locals(&p->mixtures)) {
+    tb_mixtures_draw(&p->mixtures,
+                     v_theta,
+                     v_theta + n_base,
+                     p_scratch->v_work,
+                     p_rng);
   }
+  slice_shared(&one, p_rng);
   if (!is_known) {
     one.at = n;
     one.gap = square_gap(&p->exact, n, v_theta);

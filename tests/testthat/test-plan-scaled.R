@@ -183,6 +183,81 @@ test_that("what follows a fit on sums is as in memory", {
   expect_match(fit$plan, "^exact steps on sums over all rows")
 })
 
+wide_sizes <- function(n = 12, p = 16) {
+  withr::with_seed(1, {
+    x <- matrix(stats::rnorm(n * p), n)
+    y <- drop(x[, 1:2] %*% c(2, -1)) + stats::rnorm(n)
+    data.frame(x, y = y)
+  })
+}
+
+wide_fit <- function(data, prior, iter, ...) {
+  tall_glm(
+    y ~ . - 1,
+    data,
+    stats::gaussian(),
+    prior = prior,
+    prior_aux = prior_exponential(1),
+    iter = iter,
+    seed = 4,
+    refresh = 0,
+    ...
+  )
+}
+
+# Given the standard deviation t of the coefficients and sigma, y is normal with
+# variance t^2 XX' + sigma^2: sums over a grid of both.
+wide_ridge_means <- function(data, scale = 2.5, df = 3) {
+  x <- as.matrix(data[names(data) != "y"])
+  axes <- eigen(tcrossprod(x), symmetric = TRUE)
+  z <- drop(crossprod(axes$vectors, data$y))
+  grid <- expand.grid(
+    t = seq(log(1e-4), log(100), length.out = 150),
+    s = seq(log(1e-4), log(30), length.out = 150)
+  )
+  variance <- outer(exp(2 * grid$t), axes$values) + exp(2 * grid$s)
+  log_density <- -rowSums(log(variance)) / 2 -
+    drop((1 / variance) %*% z^2) / 2 +
+    stats::dt(exp(grid$t) / scale, df, log = TRUE) + grid$t +
+    grid$s - exp(grid$s)
+  weight <- exp(log_density - max(log_density))
+  weight <- weight / sum(weight)
+  shrunk <- exp(2 * grid$t) * sweep(1 / variance, 2, z, "*")
+  along <- crossprod(x[, 1:3], axes$vectors)
+  c(
+    drop(along %*% drop(crossprod(shrunk, weight))),
+    sigma = sum(weight * exp(grid$s)),
+    ridge_sd = sum(weight * exp(grid$t))
+  )
+}
+
+test_that("more columns than rows are shrunk as a grid says", {
+  skip_on_cran()
+  data <- wide_sizes()
+  fit <- expect_no_warning(wide_fit(data, prior_ridge(), 2000))
+  expect_match(fit$plan, "coefficients integrated out")
+  exact <- wide_ridge_means(data)
+  draws <- posterior::subset_draws(fit$draws, variable = names(exact))
+  found <- posterior::summarise_draws(draws, "mean", "mcse_mean")
+  gap <- as.numeric(found$mean) - unname(exact)
+  expect_lt(max(abs(gap) / as.numeric(found$mcse_mean)), 4)
+})
+
+test_that("more columns than rows are shrunk by each such prior", {
+  skip_on_cran()
+  data <- wide_sizes()
+  for (kind in c("horseshoe", "shares")) {
+    fit <- expect_no_warning(wide_fit(data, shrinking[[kind]], 1000))
+    expect_match(fit$plan, "all coefficients are drawn anew", label = kind)
+    shown <- posterior::summarise_draws(fit$draws, "rhat")
+    expect_lt(max(shown$rhat), 1.05, label = kind)
+  }
+  half <- wide_fit(data, prior_hs(), 150, warmup = 100)
+  whole <- wide_fit(data, prior_hs(), 200, warmup = 100)
+  more <- sg_resume(half, 50, refresh = 0)
+  expect_identical(unclass(more$draws), unclass(whole$draws))
+})
+
 test_that("columns that fit every response are told of", {
   data <- withr::with_seed(1, data.frame(x = stats::rnorm(40)))
   data$size <- 2 * data$x
