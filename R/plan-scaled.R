@@ -54,6 +54,9 @@ plan_scaled_sums <- function(model, control) {
   } else {
     scaled_fresh_steps
   }
+  if (!is.null(sums$given)) {
+    tell_seconds(slices_seconds(model, plan$steps, control), control)
+  }
   plan$why <- paste0(
     "exact steps on sums over all rows, since the response is Gaussian and the",
     " prior has hyperparameters",
@@ -64,4 +67,13 @@ plan_scaled_sums <- function(model, control) {
     }
   )
   plan
+}
+
+# Of slices with the coefficients integrated out, each of some ten
+# factorisations.
+slices_seconds <- function(model, steps, control) {
+  n <- n_seen(model)
+  n_slice <- min(n_hyper(model), 3) + model$traits$n_aux
+  each <- n_slice * (2.5e-10 * n^3 + 2e-6 * n)
+  control$chains * control$iter * steps * each
 }
