@@ -90,3 +90,7 @@ tell_beyond_knots <- function(terms) {
     }
   }
 }
+
+is_pooled_smooth <- function(smooth) {
+  any(smooth$bs %in% c("re", "fs"))
+}

@@ -190,10 +190,6 @@ pooled_columns <- function(terms, layout) {
   layout$columns$at[is_pooled[layout$columns$variable]]
 }
 
-is_pooled_smooth <- function(smooth) {
-  any(smooth$bs %in% c("re", "fs"))
-}
-
 # By curve, how much of it other terms have, NA of those that are pooled.
 # products: of all coefficients.
 curve_concurvity <- function(fit, layout, curves, products) {

@@ -36,15 +36,6 @@ scaled_mode_of_sums <- function(model, sums) {
   mode
 }
 
-# The same, whose prior in R's words is the normal one that it has at phi.
-with_prior_at <- function(held, model, phi) {
-  at <- model$mixture$at
-  held$prior$kind[at] <- prior_kinds$normal$code
-  held$prior$location[at] <- model$mixture$params$mixture_location
-  held$prior$scale[at] <- 1 / sqrt(drop(precision_at(model$mixture, phi)))
-  held
-}
-
 is_ridge <- function(model) {
   all(vapply(model$mixture$parts, `[[`, "", "kind") == "ridge")
 }

@@ -125,3 +125,12 @@ aux_lines <- function(model, bend) {
   lines[cbind(aux, length(aux) + seq_along(aux))] <- 1 / sqrt(diag(bend)[aux])
   as.double(lines)
 }
+
+# A held model whose prior in R's words is the normal one that it has at phi.
+with_prior_at <- function(held, model, phi) {
+  at <- model$mixture$at
+  held$prior$kind[at] <- prior_kinds$normal$code
+  held$prior$location[at] <- model$mixture$params$mixture_location
+  held$prior$scale[at] <- 1 / sqrt(drop(precision_at(model$mixture, phi)))
+  held
+}

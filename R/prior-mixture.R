@@ -161,9 +161,9 @@ is_mixture_prior <- function(prior) {
 #' hyperparameters are standard deviations, of `prior_ridge()` or of blocks (see
 #' [prior_smooth]), and its other priors are normal, slices (Neal, 2003) move
 #' them, and `sigma` where it is sampled, with the coefficients integrated out,
-#' which are then drawn given them. So it is with the others of these priors where
-#' the columns fit every response, as with more columns than rows, but that the
-#' hyperparameters of one coefficient are drawn given it.
+#' which are then drawn given them. So it is with the others of these priors
+#' where the columns fit every response, as with more columns than rows, but
+#' that the hyperparameters of one coefficient are drawn given it.
 #'
 #' For other responses and priors, and where a pilot says that too few exact
 #' steps from a few rows are accepted, hyperparameters are drawn given the

@@ -87,7 +87,8 @@ test_that("a prior as wide as what rows say leaves steps as they were", {
   expect_match(fit$plan, "^exact steps: in a pilot")
 })
 
-# b next to 0 under a Cauchy prior of scale s, a normal likelihood: P(|b| < 10 s).
+# b next to 0 under a Cauchy prior of scale s, a normal likelihood:
+# P(|b| < 10 s).
 share_near <- function(at, se, s) {
   b <- seq(-15 * se, at + 15 * se, length.out = 2e5 + 1)
   w <- stats::dcauchy(b, 0, s) * stats::dnorm(b, at, se)
@@ -140,7 +141,7 @@ test_that("a prior of the centred intercept is looked at where it is", {
   expect_identical(fit$kernel$name, "smh")
 })
 
-test_that("where trajectories would take too long a warning says what is held", {
+test_that("where trajectories would take too long a warning says so", {
   withr::local_seed(2)
   d <- data.frame(x = stats::runif(3000), z = stats::rnorm(3000))
   d$y <- stats::rbinom(3000, 1, stats::plogis(sin(6 * d$x) + 0.1 * d$z))
