@@ -95,10 +95,10 @@ SEXP ffi_chunk_model(SEXP x,
   return status == TB_STATUS_ok ? ptr : ffi_status(status);
 }
 
-static SEXP add_sums(SEXP out, size_t n_dim, struct tb_ahead_sums* p_sums) {
+/* out: protected */
+static void add_sums(SEXP out, size_t n_dim, struct tb_ahead_sums* p_sums) {
   p_sums->v_total = ffi_add_vector(out, "gradient", n_dim);
   p_sums->v_hessian = ffi_add_matrix(out, "hessian", n_dim, n_dim);
-  return out;
 }
 
 /* list(gradient, hessian, log_lik, largest, status): sums of the likelihood
@@ -109,7 +109,8 @@ SEXP ffi_chunk_sums(SEXP chunk, SEXP theta, SEXP n_threads) {
   const double* v_theta = ffi_some_doubles(theta, n_dim, "theta");
   const int n_threads_ = ffi_threads(n_threads);
   struct tb_ahead_sums sums;
-  SEXP out = PROTECT(add_sums(ffi_list(5), n_dim, &sums));
+  SEXP out = PROTECT(ffi_list(5));
+  add_sums(out, n_dim, &sums);
   const enum tb_status status =
       tb_ahead_pass(p_model, v_theta, NULL, n_threads_, &sums, NULL);
   ffi_add_number(out, "log_lik", sums.log_lik);
@@ -172,7 +173,8 @@ SEXP ffi_chunk_draw(SEXP chunk,
       .v_psi = (double*)R_alloc(n_data, sizeof(double)),
       .v_count = (double*)R_alloc(n_data, sizeof(double)),
       .v_norm = (double*)R_alloc(n_data, sizeof(double))};
-  SEXP out = PROTECT(add_sums(ffi_list(10), n_dim, &sums));
+  SEXP out = PROTECT(ffi_list(10));
+  add_sums(out, n_dim, &sums);
   const enum tb_status status =
       tb_ahead_pass(p_model, v_theta, &draw_, n_threads_, &sums, &rows);
   ffi_add_number(out, "log_lik", sums.log_lik);

@@ -247,3 +247,31 @@ test_that("a chunk that is not one is told", {
   case$weights <- rep(1, 5)
   expect_error(chunk_of(case, 1:5, 6), class = "tall_error_corrupt")
 })
+
+test_that("what doors hand out is safe from the garbage collector", {
+  # of sizes at which a list that nobody holds is taken for another vector
+  for (d in c(6, 12)) {
+    x <- matrix(seq(-1, 1, length.out = 20 * d), 20)
+    chunk <- chunk_model(
+      x,
+      20,
+      rep_len(0:1, 20) + 0,
+      NULL,
+      NULL,
+      resolve_family(stats::binomial())
+    )
+    draw <- c(radius = 3, phi_bar = 1, rate = 1, scale = 1, seed = 1, pass = 1)
+    draw <- as.list(c(draw, first = 0, purpose = 1, wide = 0))
+    theta <- numeric(d)
+    chol <- diag(d)
+    tortured <- function(is_tortured) {
+      gctorture2(as.integer(is_tortured))
+      on.exit(gctorture2(0L))
+      list(
+        .Call(ffi_chunk_sums, chunk, theta, 1),
+        .Call(ffi_chunk_draw, chunk, theta, chol, draw, 1)
+      )
+    }
+    expect_identical(tortured(TRUE), tortured(FALSE))
+  }
+})
