@@ -14,6 +14,9 @@ try_scales <- function(model, mode, control, ledger) {
   if (n_coef > setting("most_whitened")) {
     return(list(why_not = "exact steps from a few rows are for fewer columns"))
   }
+  if (length(mode$at_bound) > 0) {
+    return(list(why_not = "the mode lies at the bound of a uniform prior"))
+  }
   few <- wide_rows(model, mode, control, ledger)
   found <- find_scales(model, mode, control, ledger, few$rows, wide = few$wide)
   kernel <- sliced_kernel(NULL, found)

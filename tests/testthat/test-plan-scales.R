@@ -534,3 +534,25 @@ test_that("priors with heavy tails may bend the other way beside blocks", {
   ))
   expect_identical(fit$kernel$name, "smh")
 })
+
+test_that("where a mode lies at a bound all rows decide", {
+  d <- withr::with_seed(1, {
+    d <- data.frame(x = stats::runif(300), z = stats::runif(300))
+    d$b <- stats::rbinom(300, 1, stats::plogis(3 * d$x + d$z))
+    d
+  })
+  fit <- tall_glm(
+    b ~ x + z,
+    d,
+    stats::binomial(),
+    prior = prior_ridge(),
+    prior_intercept = prior_uniform(-1, 0),
+    iter = 100,
+    seed = 1,
+    refresh = 0
+  )
+  expect_match(fit$plan, "the mode lies at the bound of a uniform prior")
+  centred <- fit$draws[, , "(Intercept)"] +
+    mean(d$x) * fit$draws[, , "x"] + mean(d$z) * fit$draws[, , "z"]
+  expect_true(all(centred > -1 & centred < 0))
+})
