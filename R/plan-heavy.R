@@ -8,29 +8,30 @@
 # would stay where they are too long; NULL: they would not, or trajectories take
 # so long that a warning has to do.
 plan_heavy <- function(model, mode, control, ledger) {
-  if (!is_held(model, mode)) {
+  if (!would_stick(model, mode)) {
     return(NULL)
   }
   if (heavy_seconds(model, control) > setting("recipe")$far_seconds) {
-    warn_held(model, control)
+    warn_heavy(model, control)
     return(NULL)
   }
   plan <- plan_trajectories(model, NULL, mode, list(), control, ledger)
-  plan$why <- paste("exact trajectories on all rows, since", why_held)
+  plan$why <- paste("exact trajectories on all rows, since", why_heavy)
   plan
 }
 
 # The same of a Gaussian response, on `sums`, see sums_of_scaled(): no row is
 # looked at, and there is always time.
 plan_heavy_sums <- function(model, sums, mode, control, ledger) {
-  if (!is_held(model, mode)) {
+  if (!would_stick(model, mode)) {
     return(NULL)
   }
   plan <- plan_trajectories(sums$model, NULL, mode, list(), control, ledger)
   plan$stand_in <- plan$model
   plan$model <- model
   plan$recipe$size <- model$n_data
-  plan$why <- paste("exact trajectories on sums over all rows, since", why_held)
+  on_sums <- "exact trajectories on sums over all rows, since"
+  plan$why <- paste(on_sums, why_heavy)
   plan
 }
 
@@ -41,13 +42,13 @@ tell_heavy <- function(model, own, theta, phi, sums, control, ledger) {
     return(invisible())
   }
   mode <- mode_of_tails(own, theta, phi, sums)
-  if (!is_held(own, mode, is_weight = TRUE)) {
+  if (!would_stick(own, mode, is_weight = TRUE)) {
     return(invisible())
   }
   if (heavy_seconds(model, control) <= setting("recipe")$far_seconds) {
-    need_rows(why_held, ledger)
+    need_rows(why_heavy, ledger)
   }
-  warn_held(model, control)
+  warn_heavy(model, control)
 }
 
 # The mode near theta where the log likelihood is quadratic, with the root of
@@ -73,11 +74,11 @@ mode_of_tails <- function(own, theta, phi, sums) {
   list(estimate = at, chol = chol)
 }
 
-why_held <- "a prior with heavy tails is narrow beside what rows say"
+why_heavy <- "a prior with heavy tails is narrow beside what rows say"
 
-is_held <- function(model, mode, ...) {
+would_stick <- function(model, mode, ...) {
   length(bounded_coordinates(model)) == 0 &&
-    held_share(model, mode, ...) > setting("recipe")$held_share
+    stuck_share(model, mode, ...) > setting("recipe")$stuck_share
 }
 
 is_fixed_student <- function(model) {
@@ -90,7 +91,7 @@ heavy_seconds <- function(model, control) {
   trajectory_seconds(model, trajectory_settings$first_steps, 1, control)
 }
 
-warn_held <- function(model, control) {
+warn_heavy <- function(model, control) {
   seconds <- format_seconds(heavy_seconds(model, control))
   warn_tall("prior", c(
     "Draws may stay too long where a prior has its spike.",
@@ -105,7 +106,7 @@ warn_held <- function(model, control) {
 # seldom leave, by quadrature along each coefficient, or centred intercept,
 # under a fixed Student prior, all others where they are then expected: the most
 # of any. is_weight: in mode$chol priors are normal ones of their slopes.
-held_share <- function(model, mode, is_weight = FALSE) {
+stuck_share <- function(model, mode, is_weight = FALSE) {
   own <- seq_len(n_seen(model))
   at <- which(is_fixed_student(model))
   if (length(at) == 0 || is.null(mode$chol)) {
@@ -147,12 +148,12 @@ student_share <- function(theta, bend, location, scale, df, is_weight = FALSE) {
   log_prior <- -(df + 1) / 2 * log((df + far^2) / (df + z^2))
   target <- log_prior - slope * s - rows * s^2 / 2
   law <- -(rows + precision) * s^2 / 2
-  held_of(s, target, law)
+  stuck_of(s, target, law)
 }
 
 # The mass of a density where less than a twentieth of draws of another one are
 # accepted; both logs, the same at one of the places s.
-held_of <- function(s, target, law) {
+stuck_of <- function(s, target, law) {
   n <- length(s)
   width <- diff(c(s[[1]], (s[-1] + s[-n]) / 2, s[[n]]))
   mass_of <- function(x) {

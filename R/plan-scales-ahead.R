@@ -249,8 +249,8 @@ plan_scales_tied <- function(model, control, ledger) {
     search_mode(own, cores = control$cores, refresh = 0),
     tall_error = function(cnd) need_rows(NULL, ledger)
   )
-  if (is_held(own, mode)) {
-    need_rows(why_held, ledger)
+  if (would_stick(own, mode)) {
+    need_rows(why_heavy, ledger)
   }
   tried <- try_scales(own, mode, control, new_ledger())
   settle_tied(tried, own, model, control, ledger, tried$why_not)

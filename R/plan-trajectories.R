@@ -110,12 +110,21 @@ tell_trajectories <- function(moved, model, control, most = 30) {
   n_run <- control$chains * control$iter * s$first_steps
   seconds <- pass * (n_run + pilot_passes())
   if (seconds > most) {
+    # of sums over the rows there are none
+    has_rows <- model$n_data > 0
+    looks <- if (has_rows) {
+      n <- format_count(model$n_data)
+      paste0(", and each step looks at all ", n, " rows")
+    }
     cli::cli_inform(c(
       i = "This will take about {format_seconds(seconds)} of one core: the
-           posterior is far from normal, and each step looks at all
-           {format_count(model$n_data)} rows.",
-      i = "Covariates of few values are faster, since equal rows are looked at
-           once; so is a smaller {.arg iter}."
+           posterior is far from normal{looks %||% ''}.",
+      i = if (has_rows) {
+        "Covariates of few values are faster, since equal rows are looked at
+         once; so is a smaller {.arg iter}."
+      } else {
+        "A smaller {.arg iter} is faster."
+      }
     ))
   }
   invisible(seconds)

@@ -1,7 +1,7 @@
 # Fixed priors with heavy tails beside learnt scales: where a surrogate's chain
 # would stay in a spike, trajectories on all rows.
 
-test_that("the held part of a posterior is that of chains of the law", {
+test_that("what of a posterior chains of the law seldom leave is found", {
   # standard normal rows about `at`, times Student's prior
   at <- 0.4
   location <- -0.1
@@ -22,8 +22,8 @@ test_that("the held part of a posterior is that of chains of the law", {
   accepted <- function(x) mean(pmin(1, exp(log_ratio(draws) - log_ratio(x))))
   grid <- seq(-6, 6, 0.01)
   weight <- exp(log_post(grid))
-  is_held <- vapply(grid, accepted, 0) < 1 / 20
-  share <- sum(weight[is_held]) / sum(weight)
+  is_stuck <- vapply(grid, accepted, 0) < 1 / 20
+  share <- sum(weight[is_stuck]) / sum(weight)
   expect_gt(share, 0.05)
   found <- student_share(theta, bend, location, scale, df)
   expect_lt(abs(found - share), 0.01)

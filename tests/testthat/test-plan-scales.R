@@ -522,7 +522,7 @@ test_that("priors with heavy tails may bend the other way beside blocks", {
   })
   # minus the log density is not convex at the mean; there, where trajectories
   # would take too long, steps go on the surrogate
-  local_settings(recipe = list(held_share = 1))
+  local_settings(recipe = list(stuck_share = 1))
   fit <- suppressWarnings(tall_gam(
     y ~ s(x, k = 8) + z,
     data,
