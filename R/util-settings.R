@@ -86,7 +86,7 @@ usual_settings <- list(
     # exact steps under priors with hyperparameters
     scales_pilot = c(400, 2000), # steps of the surrogate's chains
     scales_acceptance = 0.1,   # where fewer are accepted they do not pay
-    stuck_share = 0.01,         # of a posterior that a surrogate would not leave
+    stuck_share = 0.01,        # of a posterior that a surrogate would not leave
     scales_trial = 600,        # steps of a chain by which proposals compare
     scales_correlation = 0.4,  # of hyperparameters' draws that follow each
     scales_seconds = 30,       # other; of all draws, where a run takes longer
