@@ -189,7 +189,8 @@ check_lbfgs_separation <- function(
   if (has_scales) {
     check_wide_separation(model, here$theta, here$gradient, cores)
   } else {
-    newton_stage(model, start, NULL, NULL, max_iter, cores)
+    options <- search_options(model, "newton", max_iter)
+    newton_stage(model, start, NULL, NULL, cores, options)
   }
 }
 

@@ -29,10 +29,10 @@ mode_newton <- function(model, start, options, cores) {
       state$theta,
       index,
       round,
-      options$max_iter,
       cores,
+      options,
       box,
-      options$least_step
+      home = home_of(model, stage, options$is_near || !is.null(subsample))
     )
     steps <- state$steps
     trace <- rbind(
@@ -91,15 +91,26 @@ kink_rounding <- function(model, theta, kinked, index, cores) {
   round
 }
 
+# Where the search of all rows may begin anew, if it began where other rows had
+# led it; NULL: nowhere else.
+home_of <- function(model, stage, is_led) {
+  if (stage == "all" && is_led && !model$traits$is_grouped) {
+    box_inside(mode_box(model), model_start(model))
+  }
+}
+
+# home: see home_of(). Predictors that other rows sent far, as of a level without
+# an event among them, have left the Hessian next to nothing, and steps from
+# there fall until they are next to nothing, too.
 newton_stage <- function(
   model,
   theta,
   index,
   round,
-  max_iter,
   cores,
+  options,
   box = mode_box(model),
-  least_step = newton_least_step
+  home = NULL
 ) {
   look <- function(theta) {
     curvature(model, theta, index, round, cores, needs_finite = FALSE)
@@ -109,7 +120,7 @@ newton_stage <- function(
   steps <- NULL
   decrement <- previous <- Inf
   converged <- FALSE
-  for (iteration in seq_len(max_iter)) {
+  for (iteration in seq_len(options$max_iter)) {
     if (!is.finite(here$log_posterior)) {
       abort_no_mode(model, theta)
     }
@@ -149,12 +160,20 @@ newton_stage <- function(
       if (is.finite(rise) && rise >= -tolerance) {
         break
       }
+      if (iteration <= 3 && !is.null(home)) {
+        there <- look(home)
+        n_evaluation <- n_evaluation + 1
+        theta <- home
+        scale <- 0
+        break
+      }
       scale <- scale / 2
-      if (scale < least_step) {
+      if (scale < options$least_step) {
         break
       }
     }
-    if (scale < least_step) {
+    home <- if (scale > 0) home
+    if (scale > 0 && scale < options$least_step) {
       converged <- decrement < 1e-6
       break
     }

@@ -149,6 +149,26 @@ test_that("the mode says what it cost", {
   expect_lt(tall_mode$passes, 5)
 })
 
+test_that("levels that some rows send far do not make a search long", {
+  data <- withr::with_seed(1, {
+    n <- 1e5
+    x <- cbind("(Intercept)" = 1, x = rnorm(n), matrix(0, n, 4))
+    first <- floor(seq(1, n, length.out = n / 10))
+    for (k in 1:4) {
+      others <- sample(setdiff(seq_len(n), first), 40 * k)
+      x[c(others, first[3 * k + 1:3]), 2 + k] <- 1
+    }
+    list(x = x, y = rbinom(n, 1, plogis(-1 + 0.5 * x[, 2])), first = first)
+  })
+  # in the tenth that comes first they have no event
+  is_rare <- rowSums(data$x[, 3:6]) > 0
+  data$y[intersect(which(is_rare), data$first)] <- 0
+  mode <- find_mode(model_glm(data$x, data$y, prior = prior_normal(0, 25)))
+  expect_lt(mode$passes, 12)
+  glm <- stats::glm.fit(data$x, data$y, family = stats::binomial())
+  expect_equal(unname(coef(mode)), unname(glm$coefficients), tolerance = 0.01)
+})
+
 test_that("a start is respected and the mode does not depend on it", {
   model <- example_model()
   expect_equal(
