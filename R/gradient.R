@@ -162,12 +162,14 @@ gradient_full <- function() {
 #
 #   metric       lower L of coordinates L' theta in which it is about round
 #   lines        directions of slices, as columns; NULL: there are none
+#   held         functionals that draws under hyperparameters hold, as columns
 #   free         directions of all that a block moves, as columns; NULL: all
 #   radius, phi  of ||z||, z in these coordinates, what shells begin with; NULL:
 #                from the number of parameters
 new_moves <- function(
   metric,
   lines = NULL,
+  held = NULL,
   free = NULL,
   radius = NULL,
   phi = NULL
@@ -175,6 +177,7 @@ new_moves <- function(
   moves <- list(
     metric = metric,
     lines = lines,
+    held = held,
     free = free,
     radius = radius,
     phi = phi

@@ -63,11 +63,12 @@ proposal_places <- c(
 #'   shrinking (Neal, 2003); for tails with a wall in them, through which no
 #'   step of a fixed size leads, as that of a level without an event.
 #' * `proposal_scales()`, `proposal_marginal()`: see the next section.
-#' * `proposal_mixture()`: in each step one of several, at random.
+#' * `proposal_mixture()`: one of several, at random; of `times` steps each as
+#'   many as its share says (to less than one), in an order drawn at random.
 #'
-#' A chain that goes through several proposals one after the other is not
+#' A chain that goes through several proposals in an order that is fixed is not
 #' reversible, and its ends could not be accepted by such a test: so there are
-#' mixtures and their powers only.
+#' mixtures only, whose orders are as likely backwards.
 #'
 #' @section Hyperparameters:
 #' Under a prior with scales of its own, such as [prior_hs()], the surrogate is

@@ -55,8 +55,12 @@ plan_of_look <- function(blueprint, rows, pilot, control) {
 # awkward rows' `cut`, and the `way` in which hyperparameters move.
 look_at_scales <- function(model, mode, pilot, control, n_row) {
   tried <- try_scales(model, mode, control, new_ledger())
+  # where a search in memory would begin
+  ledger <- new_ledger()
+  spend(ledger, "recipe", 1) # the look
+  ledger$theta <- as.double(mode$estimate)
   if (is.null(tried$plan)) {
-    need_rows(tried$why_not)
+    need_rows(tried$why_not, ledger)
   }
   own <- seq_len(n_seen(model))
   at <- tried$plan$gradient$args$at
@@ -74,7 +78,7 @@ look_at_scales <- function(model, mode, pilot, control, n_row) {
   n_drawn <-
     drawn_by_look(model, pilot$stands, found, n_step, control, moves$phi)
   if (!pilot$is_alike && n_drawn > most_ahead(n_row)) {
-    need_rows("exact steps would look at too many rows")
+    need_rows("exact steps would look at too many rows", ledger)
   }
   found
 }

@@ -88,7 +88,7 @@ find_scales_ahead <- function(model, control, ledger) {
 ahead_draws <- function(own, found, sums, n_step, control, ledger) {
   at <- c(found$theta, found$phi)
   moves <- found$moves %||%
-    new_moves(found$chol, lines_of(found, chol2inv(t(found$chol))))
+    moves_of(found, new_moves(found$chol), chol2inv(t(found$chol)))
   mode <- mode_of_scales(own, found, sums, at, NULL, ledger)
   awkward <- as.double(seq_along(found$surrogate$of$y))
   none <- list(total = 0, always = integer(), rows = integer(), psi = double())
@@ -115,12 +115,12 @@ ahead_draws <- function(own, found, sums, n_step, control, ledger) {
 }
 
 # Along which awkward rows are moved by slices, see surrogate_moves().
-lines_of <- function(found, covariance, n_step = Inf) {
+moves_of <- function(found, moves, covariance, n_step = Inf) {
   wide <- if (length(found$surrogate$of$y) > 0) wide_columns(found$surrogate)
   if (length(wide) == 0) {
-    return(NULL)
+    return(moves)
   }
-  surrogate_moves(covariance, wide, n_step, found$moves["lines"])$lines
+  with_lines(moves, covariance, wide, n_step, found$moves)
 }
 
 ahead_sums <- function(sums, chol, radius) {
@@ -146,7 +146,7 @@ moved_scales <- function(own, found, sums, draws) {
   hessian <- sums$hessian + fixed_precision(own)
   moves <- ball_of(own, at, draws, hessian)
   spread <- stats::cov(t(draws[rows, , drop = FALSE]))
-  moves$lines <- lines_of(found, spread, ncol(draws))
+  moves <- moves_of(found, moves, spread, ncol(draws))
   z <- crossprod(moves$metric, draws[rows, , drop = FALSE] - at[rows])
   moves$radius <- 1.25 * sqrt(max(colSums(z^2)))
   found$theta <- at[rows]

@@ -39,7 +39,8 @@ try_scales <- function(model, mode, control, ledger) {
 
 # S: the rows that no others tell of, given the hyperparameters at the mode:
 # list(rows, wide), see awkward_rows(); NULL: there are none, or of many columns
-# too many rows are such, which is for their expansions.
+# too many rows are such, which is for their expansions. Where they are more
+# than a tenth, and than 30, as of few rows, those that not one event tells of.
 wide_rows <- function(model, mode, control, ledger) {
   n_coef <- model$n_dim - n_hyper(model)
   own <- seq_len(n_coef)
@@ -48,9 +49,15 @@ wide_rows <- function(model, mode, control, ledger) {
   held <- held_model(model, estimate[-own])
   # the rows alone, which nobody asks of their prior
   held$pointer <- model$base$pointer
-  awkward <- awkward_rows(held, given, control, ledger)
-  rows <- awkward$rows[awkward$which_wide]
-  if (length(rows) > 0 && length(rows) <= model$n_data / 10) {
+  for (sd in c(setting("recipe")$awkward_sd, 1)) {
+    awkward <- awkward_rows(held, given, control, ledger, sd)
+    rows <- awkward$rows[awkward$which_wide]
+    if (length(rows) <= max(model$n_data / 10, 30)) {
+      break
+    }
+  }
+  n <- length(rows)
+  if (n > 0 && !is_most_of(n, held, n_coef)) {
     list(rows = rows, wide = awkward$wide)
   }
 }
@@ -92,17 +99,17 @@ find_scales <- function(
   }
   if (length(wide) > 0) {
     given <- chol2inv(t(found$moves$metric))
-    found$moves$lines <- surrogate_moves(given, wide)$lines
+    found$moves <- with_lines(found$moves, given, wide)
   }
   for (n_step in scales_pilots(length(own))) {
     draws <-
       scales_draws(model, mode, found, proposal, n_step, control, ledger)
     found$at <- fixed %||% rowMeans(draws)
-    before <- found$moves["lines"]
+    before <- found$moves
     found$moves <- ball_of_scales(model, found$at, draws, control, ledger)
     if (length(wide) > 0) {
       spread <- stats::cov(t(draws[own, , drop = FALSE]))
-      found$moves$lines <- surrogate_moves(spread, wide, n_step, before)$lines
+      found$moves <- with_lines(found$moves, spread, wide, n_step, before)
     }
     found$init <- draws
   }
@@ -112,18 +119,19 @@ find_scales <- function(
 # Some proposals, NULL: kernel_smh()'s own, and slices of what `found` has lines
 # for, whose tails the normal part of the surrogate does not know: from far out
 # in one no draw of that part leads back. In a step of the plan all is proposed
-# about once, and half of the lines are sliced: there are some such steps from
-# draw to draw.
+# once, and slices, which cost next to nothing beside it, are half as many again
+# as lines, so that few are left out.
 sliced_kernel <- function(proposal, found) {
   n_line <- NCOL(found$moves$lines %||% matrix(0, 0, 0))
   if (n_line > 0) {
     proposal <- proposal %||% hyper_proposal()
     is_mixture <- inherits(proposal, "tall_proposal_mixture")
     shares <- if (is_mixture) proposal$args$shares else 1
+    n_slice <- ceiling(1.5 * n_line)
     proposal <- do.call(proposal_mixture, c(
       list(proposal_slice(2)),
       proposal_members(proposal),
-      list(shares = c(n_line / 2, shares), times = ceiling(n_line / 2 + 1))
+      list(shares = c(n_slice, shares), times = min(n_slice + 1, 1000))
     ))
   }
   kernel_smh(proposal = proposal, awkward = found$awkward)

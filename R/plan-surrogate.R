@@ -58,11 +58,7 @@ find_surrogate <- function(model, mode, control, ledger) {
   at <- as.double(mode$estimate)
   awkward <- awkward_rows(model, mode, control, ledger)
   n <- length(awkward$rows)
-  # of many columns, where every tenth row is one, it is not a few rows that
-  # make the posterior what it is, and the pilot would be dear
-  is_most <- model$n_data > setting("recipe")$small_data &&
-    n > model$n_data / 10 && n * model$n_dim > 2e4
-  if (n == 0 || is_most) {
+  if (n == 0 || is_most_of(n, model, model$n_dim)) {
     return(NULL)
   }
   found <- list(
@@ -85,6 +81,13 @@ find_surrogate <- function(model, mode, control, ledger) {
   found
 }
 
+# Of many columns, where every tenth row is one of S, it is not a few rows that
+# make the posterior what it is, and the pilot would be dear.
+is_most_of <- function(n, model, n_dim) {
+  model$n_data > setting("recipe")$small_data &&
+    n > model$n_data / 10 && n * n_dim > 2e4
+}
+
 # So many rows of S pay.
 most_awkward_of <- function(n_dim) {
   s <- setting("recipe")
@@ -93,10 +96,16 @@ most_awkward_of <- function(n_dim) {
 
 # S: the rows whose predictor the posterior does not know better than ten events
 # would tell, and those that exact steps would look at always; as many as pay,
-# the largest psi first. wide: the former, as they differ;
+# the largest psi first. sd: of ten events, as above; wide: the former, as they
+# differ;
 # n_left: how many did not pay. which_wide: which of `rows` are the former.
-awkward_rows <- function(model, mode, control, ledger) {
-  s <- setting("recipe")
+awkward_rows <- function(
+  model,
+  mode,
+  control,
+  ledger,
+  sd = setting("recipe")$awkward_sd
+) {
   d <- model$n_dim
   draw <- list(
     radius = remote_radius(d),
@@ -106,7 +115,7 @@ awkward_rows <- function(model, mode, control, ledger) {
     seed = 1,
     pass = 0,
     first = 0,
-    wide = s$awkward_sd
+    wide = sd
   )
   at <- as.double(mode$estimate)
   spend(ledger, "recipe", 1)
@@ -115,7 +124,7 @@ awkward_rows <- function(model, mode, control, ledger) {
   psi <- ifelse(is.finite(seen$psi), seen$psi, Inf)
   own <- utils::head(order(psi, decreasing = TRUE), most)
   own <- sort(own)
-  is_wide <- seen$norm[own] >= s$awkward_sd
+  is_wide <- seen$norm[own] >= sd
   wide <- columns_of(
     model,
     mode,
@@ -150,7 +159,8 @@ columns_of <- function(model, mode, rows, norm) {
 # How a chain on the surrogate moves. The predictors of some wide rows, of which
 # the others follow, are moved one at a time by slices along `lines`, while
 # those of the others of them stay as they are; then all else, along `free`,
-# while all of them stay. metric: L of coordinates in which it is about round.
+# while all of them stay, which are `held`. metric: L of coordinates in which it
+# is about round.
 # n_step: the draws that the covariance is of, where it is an estimate; where
 # those are few, the moves before do for the others.
 surrogate_moves <- function(covariance, wide, n_step = Inf, before = NULL) {
@@ -175,6 +185,9 @@ surrogate_moves <- function(covariance, wide, n_step = Inf, before = NULL) {
   }
   own <- found$pivot[seq_len(n)]
   moves$lines <- wide_lines(metric, wide[, own, drop = FALSE])
+  if (4 * n <= d) {
+    moves$held <- wide[, own, drop = FALSE]
+  }
   if (n < d) {
     others <- qr.Q(qr(white[, own, drop = FALSE]), complete = TRUE)
     moves$free <- backsolve(t(metric), others[, -seq_len(n), drop = FALSE])
@@ -183,6 +196,16 @@ surrogate_moves <- function(covariance, wide, n_step = Inf, before = NULL) {
   if (rcond(crossprod(metric, cbind(moves$lines, moves$free))) < 1e-6) {
     moves$lines <- wide_lines(metric, wide[, own, drop = FALSE], whole = FALSE)
   }
+  moves
+}
+
+# `moves` with the lines of surrogate_moves(), and what draws of all else hold;
+# before: moves that have those of a chain before, if any.
+with_lines <- function(moves, covariance, wide, n_step = Inf, before = NULL) {
+  before <- before[intersect(c("lines", "held"), names(before))]
+  found <- surrogate_moves(covariance, wide, n_step, before)
+  moves$lines <- found$lines
+  moves$held <- found$held
   moves
 }
 

@@ -49,7 +49,11 @@ static enum tb_status factors_set_scales(struct tb_factors* p,
   const struct tb_cv2* p_cv2 = p->p_cv2;
   const size_t n_dim = p_cv2->expansion.p_model->n_dim;
   const struct tb_param* p_metric = tb_params_find(p_params, "metric");
-  if (p_metric == NULL || p_metric->n_value != n_dim * n_dim) {
+  const struct tb_param* p_held = tb_params_find(p_params, "held");
+  const size_t n_held = p_held == NULL ? 0 : p_held->n_value / n_dim;
+  if (p_metric == NULL || p_metric->n_value != n_dim * n_dim ||
+      (p_held != NULL && p_held->n_value != n_held * n_dim) ||
+      4 * n_held > n_dim) {
     return TB_STATUS_argument;
   }
   p->surrogate.scales =
@@ -58,7 +62,10 @@ static enum tb_status factors_set_scales(struct tb_factors* p,
                               .v_slope = p_cv2->v_sum,
                               .v_bend = p_cv2->v_bend,
                               .p_mixtures = p_cv2->p_mixtures};
-  const enum tb_status status = tb_mixture_base_make(&p->surrogate.scales);
+  const enum tb_status status =
+      tb_mixture_base_make(&p->surrogate.scales,
+                           n_held,
+                           p_held == NULL ? NULL : p_held->v_value);
   return status != TB_STATUS_ok ? status
                                 : tb_frame_create(&p->surrogate.law.frame,
                                                   n_dim,
@@ -234,8 +241,9 @@ static enum tb_status factors_set_free(struct tb_factors* p,
 
 /* "awkward" (rows that are as they are, from 0 and in order), "metric" (L of
  * its coordinates, n_dim x n_dim), "free" and "lines" (directions of moves, in
- * columns), "whole_prior" (0/1), "untested" (0/1: no test will be asked) and,
- * for shells, "radius" and "phi". */
+ * columns), "held" (with hyperparameters: functionals that draws of all else
+ * hold, in columns), "whole_prior" (0/1), "untested" (0/1: no test will be
+ * asked) and, for shells, "radius" and "phi". */
 static enum tb_status factors_set_surrogate(struct tb_factors* p,
                                             const struct tb_params* p_params) {
   const struct tb_model* p_model = p->p_cv2->expansion.p_model;

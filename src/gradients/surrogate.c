@@ -80,7 +80,7 @@ static void draw_normal(const struct tb_surrogate* p,
   tb_frame_to_parameter(&p->law.frame, v_xi, v_theta);
 }
 
-/* Given phi. */
+/* Given phi and, where the law holds some, its functionals. */
 static void draw_given_scales(struct tb_chain* p_chain,
                               const struct tb_surrogate* p,
                               double stay,
@@ -89,15 +89,24 @@ static void draw_given_scales(struct tb_chain* p_chain,
                               double* v_theta) {
   struct tb_mixture_given given = given_of(p_chain, p);
   const size_t n_coef = tb_surrogate_n_coef(p);
+  bool is_drawn = tb_mixture_law_set(&p->scales, v_from + n_coef, &given);
   copy_phi(p, v_from, v_theta);
-  if (tb_mixture_law_set(&p->scales, v_from + n_coef, &given)) {
+  if (is_drawn && p->scales.base.n_held > 0) {
+    is_drawn = tb_mixture_law_draw_held(&p->scales,
+                                        &given,
+                                        stay,
+                                        v_from,
+                                        v_xi,
+                                        v_theta);
+  } else if (is_drawn) {
     tb_mixture_law_draw(&p->scales,
                         &given,
                         stay,
                         stay == 0 ? NULL : v_from,
                         v_xi,
                         v_theta);
-  } else {
+  }
+  if (!is_drawn) {
     memcpy(v_theta, v_from, n_coef * sizeof(double));
   }
 }
@@ -135,6 +144,7 @@ void tb_surrogate_slice_scale(struct tb_chain* p_chain,
   tb_mixture_law_slice(&p->scales,
                        k,
                        width,
+                       v_theta,
                        v_theta + tb_surrogate_n_coef(p),
                        &given,
                        &p_chain->v_rng[TB_STREAM_noise]);
@@ -152,12 +162,21 @@ double tb_surrogate_marginal(struct tb_chain* p_chain,
   return isnan(log) ? -INFINITY : log;
 }
 
-void tb_surrogate_draw_given(struct tb_chain* p_chain,
+bool tb_surrogate_draw_given(struct tb_chain* p_chain,
                              const struct tb_surrogate* p,
                              double* v_xi,
                              double* v_theta) {
   const struct tb_mixture_given given = given_of(p_chain, p);
-  tb_mixture_law_draw(&p->scales, &given, 0, NULL, v_xi, v_theta);
+  if (p->scales.base.n_held == 0) {
+    tb_mixture_law_draw(&p->scales, &given, 0, NULL, v_xi, v_theta);
+    return true;
+  }
+  return tb_mixture_law_draw_held(&p->scales,
+                                  &given,
+                                  0,
+                                  v_theta,
+                                  v_xi,
+                                  v_theta);
 }
 
 static double law_with_scales(struct tb_chain* p_chain,

@@ -171,7 +171,7 @@ void tb_surrogate_draw_scales(struct tb_chain* p_chain,
                               double* v_theta);
 
 /* Number k of phi, in place, by a slice of its density under the law given the
- * others, beta integrated out. */
+ * others, beta integrated out but for what is held. */
 void tb_surrogate_slice_scale(struct tb_chain* p_chain,
                               const struct tb_surrogate* p_surrogate,
                               size_t k,
@@ -184,8 +184,9 @@ double tb_surrogate_marginal(struct tb_chain* p_chain,
                              const struct tb_surrogate* p_surrogate,
                              const double* v_theta);
 /* beta of the law given the phi that was asked for last, which must have had a
- * density; v_xi as above */
-void tb_surrogate_draw_given(struct tb_chain* p_chain,
+ * density, and what is held; v_xi as above; false where that is not to be had,
+ * to rounding */
+bool tb_surrogate_draw_given(struct tb_chain* p_chain,
                              const struct tb_surrogate* p_surrogate,
                              double* v_xi,
                              double* v_theta);

@@ -106,13 +106,33 @@ static enum tb_status smh_init(struct tb_kernel* p_kernel,
   return TB_STATUS_ok;
 }
 
-static const struct smh_proposal* pick(const struct smh* p_smh,
-                                       double uniform) {
+static size_t pick(const struct smh* p_smh, double uniform) {
   size_t k = 0;
   while (k + 1 < p_smh->n_proposal && !(uniform < p_smh->v_proposal[k].until)) {
     ++k;
   }
-  return &p_smh->v_proposal[k];
+  return k;
+}
+
+/* SETS v_which, n_inner members: each as often as its share says, to less than
+ * one, in an order drawn at random. Backwards it is as likely, so that the
+ * chain of K steps is reversible, and with fewer repeats than of K independent
+ * picks.
+ */
+static void pick_all(const struct smh* p_smh,
+                     struct tb_rng* p_rng,
+                     unsigned char* v_which) {
+  const size_t n = p_smh->n_inner;
+  const double uniform = tb_rng_unif(p_rng);
+  for (size_t k = 0; k < n; ++k) {
+    v_which[k] = (unsigned char)pick(p_smh, ((double)k + uniform) / (double)n);
+  }
+  for (size_t k = n; p_smh->n_proposal > 1 && k > 1; --k) {
+    const size_t other = tb_rng_index(p_rng, k);
+    const unsigned char own = v_which[k - 1];
+    v_which[k - 1] = v_which[other];
+    v_which[other] = own;
+  }
 }
 
 /* v_theta := where K steps of the surrogate's chain lead. Places change hands
@@ -125,10 +145,12 @@ static enum tb_status surrogate_steps(struct tb_chain* p_chain,
   double* v_other = tb_kernel_array(p_chain, AT_other);
   struct tb_spot from = {.v_theta = p_chain->v_theta}; /* which stays */
   struct tb_spot to = {.v_theta = v_theta};
+  unsigned char v_which[N_INNER];
   enum tb_status status =
       tb_surrogate_beyond(p_chain, p_surrogate, from.v_theta, &from.beyond);
+  pick_all(p_smh, p_rng, v_which);
   for (size_t k = 0; k < p_smh->n_inner && status == TB_STATUS_ok; ++k) {
-    const struct smh_proposal* p = pick(p_smh, tb_rng_unif(p_rng));
+    const struct smh_proposal* p = &p_smh->v_proposal[v_which[k]];
     double log_ratio;
     status = p->type->draw(p_chain,
                            p_surrogate,

@@ -388,6 +388,7 @@ static double move_marginal(const struct scaled* p,
     tb_mixture_law_slice(p_law,
                          tb_rng_index(p_rng, n_hyper),
                          SLICE_WIDTH,
+                         v_to,
                          v_to + n,
                          p_given,
                          p_rng);

@@ -2,6 +2,7 @@
 
 #include "base/chol.h"
 #include "base/norm.h"
+#include "base/products.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 /* of fewer than one in so many it does not pay */
 enum { SHARE_BARE = 8 };
 
-enum { N_ARRAY = 5, N_MATRIX = 2 }; /* n_coef each, and squares of it */
+enum { N_ARRAY = 5, N_MATRIX = 3 }; /* n_coef each, and squares of it */
 
 size_t tb_mixture_given_size(const struct tb_mixtures* p_mixtures,
                              size_t n_coef) {
@@ -31,6 +32,7 @@ tb_mixture_given_at(const struct tb_mixtures* p_mixtures,
                                    .v_order = v_scratch + 4 * n_coef,
                                    .v_upper = v_upper,
                                    .v_part = v_upper + n_coef * n_coef,
+                                   .v_hold = v_upper + 2 * n_coef * n_coef,
                                    .v_work =
                                        v_upper + N_MATRIX * n_coef * n_coef};
 }
@@ -68,6 +70,7 @@ void tb_mixture_law_gradient(const struct tb_mixture_law* p_law,
 void tb_mixture_base_free(struct tb_mixture_law* p_law) {
   free(p_law->base.v_order);
   free(p_law->base.v_upper);
+  free(p_law->base.v_held);
   p_law->base = (struct tb_mixture_base){0};
 }
 
@@ -88,7 +91,36 @@ static size_t base_order(const struct tb_mixture_law* p_law, size_t* v_order) {
   return n_bare;
 }
 
-enum tb_status tb_mixture_base_make(struct tb_mixture_law* p_law) {
+/* C, the base's part of Z, and what it leaves. */
+static enum tb_status
+base_hold(struct tb_mixture_law* p_law, size_t n_held, const double* v_held) {
+  struct tb_mixture_base* p = &p_law->base;
+  const size_t n = p_law->n_coef, n_bare = p->n_bare;
+  const double* v_upper = p->v_upper;
+  if (n_held == 0) {
+    return TB_STATUS_ok;
+  }
+  p->v_held = malloc(2 * n * n_held * sizeof(double));
+  if (p->v_held == NULL) {
+    return TB_STATUS_memory;
+  }
+  p->n_held = n_held;
+  p->v_rest = p->v_held + n * n_held;
+  memcpy(p->v_held, v_held, n * n_held * sizeof(double));
+  for (size_t k = 0; k < n_held; ++k) {
+    double* v_out = p->v_rest + k * n;
+    for (size_t j = 0; j < n; ++j) {
+      v_out[j] = v_held[k * n + tb_mixture_at(p_law, j)];
+      for (size_t i = 0; i < j && i < n_bare; ++i) {
+        v_out[j] -= v_upper[j * n + i] * v_out[i];
+      }
+      v_out[j] /= j < n_bare ? v_upper[j * n + j] : 1;
+    }
+  }
+  return TB_STATUS_ok;
+}
+
+static enum tb_status base_eliminate(struct tb_mixture_law* p_law) {
   const size_t n = p_law->n_coef;
   struct tb_mixture_base* p = &p_law->base;
   if ((n - p_law->p_mixtures->n_covered) * SHARE_BARE < n) {
@@ -97,7 +129,6 @@ enum tb_status tb_mixture_base_make(struct tb_mixture_law* p_law) {
   p->v_order = malloc(2 * n * sizeof(size_t)); /* and scratch */
   p->v_upper = calloc(n * n, sizeof(double));
   if (p->v_order == NULL || p->v_upper == NULL) {
-    tb_mixture_base_free(p_law);
     return TB_STATUS_memory;
   }
   p->n_bare = base_order(p_law, p->v_order);
@@ -111,6 +142,19 @@ enum tb_status tb_mixture_base_make(struct tb_mixture_law* p_law) {
     tb_mixture_base_free(p_law);
   }
   return TB_STATUS_ok;
+}
+
+enum tb_status tb_mixture_base_make(struct tb_mixture_law* p_law,
+                                    size_t n_held,
+                                    const double* v_held) {
+  enum tb_status status = base_eliminate(p_law);
+  if (status == TB_STATUS_ok) {
+    status = base_hold(p_law, n_held, v_held);
+  }
+  if (status != TB_STATUS_ok) {
+    tb_mixture_base_free(p_law);
+  }
+  return status;
 }
 
 /* A in its order, of which the first columns are R's; the number of these */
@@ -165,6 +209,43 @@ double tb_mixture_law_marginal(const struct tb_mixture_law* p_law,
   return tb_mixtures_log_prior(p_law->p_mixtures, v_phi) + 0.5 * sum;
 }
 
+/* v_z := R (beta - m), which is standard normal */
+static void whiten(const struct tb_mixture_law* p_law,
+                   const struct tb_mixture_given* p_given,
+                   const double* v_beta,
+                   double* v_z) {
+  const size_t n = p_law->n_coef;
+  memset(v_z, 0, n * sizeof(double));
+  for (size_t j = 0; j < n; ++j) {
+    const size_t at = tb_mixture_at(p_law, j);
+    const double t = v_beta[at] - p_given->v_mean[at];
+    for (size_t i = 0; i <= j; ++i) {
+      v_z[i] += p_given->v_upper[j * n + i] * t;
+    }
+  }
+}
+
+/* v_xi := stay v_z + sqrt(1 - stay^2) v_xi */
+static void mix(size_t n, double stay, const double* v_z, double* v_xi) {
+  const double rest = sqrt(1 - stay * stay);
+  for (size_t j = 0; j < n; ++j) {
+    v_xi[j] = stay * v_z[j] + rest * v_xi[j];
+  }
+}
+
+/* v_beta := m + R^-1 xi */
+static void unwhiten(const struct tb_mixture_law* p_law,
+                     const struct tb_mixture_given* p_given,
+                     double* v_xi,
+                     double* v_beta) {
+  const size_t n = p_law->n_coef;
+  tb_upper_solve(n, p_given->v_upper, v_xi);
+  for (size_t j = 0; j < n; ++j) {
+    const size_t at = tb_mixture_at(p_law, j);
+    v_beta[at] = p_given->v_mean[at] + v_xi[j];
+  }
+}
+
 double tb_mixture_law_draw(const struct tb_mixture_law* p_law,
                            const struct tb_mixture_given* p_given,
                            double stay,
@@ -172,32 +253,69 @@ double tb_mixture_law_draw(const struct tb_mixture_law* p_law,
                            double* v_xi,
                            double* v_beta) {
   const size_t n = p_law->n_coef;
-  const double *v_upper = p_given->v_upper, *v_mean = p_given->v_mean;
   double before = 0;
   if (v_from != NULL) {
-    /* z = R (beta - m), which is standard normal */
-    const double rest = sqrt(1 - stay * stay);
-    double* v_z = p_given->v_z;
-    memset(v_z, 0, n * sizeof(double));
-    for (size_t j = 0; j < n; ++j) {
-      const size_t at = tb_mixture_at(p_law, j);
-      const double t = v_from[at] - v_mean[at];
-      for (size_t i = 0; i <= j; ++i) {
-        v_z[i] += v_upper[j * n + i] * t;
-      }
-    }
-    before = tb_square_norm(v_z, n);
-    for (size_t j = 0; j < n; ++j) {
-      v_xi[j] = stay * v_z[j] + rest * v_xi[j];
-    }
+    whiten(p_law, p_given, v_from, p_given->v_z);
+    before = tb_square_norm(p_given->v_z, n);
+    mix(n, stay, p_given->v_z, v_xi);
   }
   const double after = v_from == NULL ? 0 : tb_square_norm(v_xi, n);
-  tb_upper_solve(n, v_upper, v_xi);
-  for (size_t j = 0; j < n; ++j) {
-    const size_t at = tb_mixture_at(p_law, j);
-    v_beta[at] = v_mean[at] + v_xi[j];
-  }
+  unwhiten(p_law, p_given, v_xi, v_beta);
   return 0.5 * (after - before);
+}
+
+/* v_Z := R^-T C, from what the base has of it */
+static void held_set(const struct tb_mixture_law* p_law,
+                     const double* v_upper,
+                     double* v_Z) {
+  const size_t n = p_law->n_coef, n_bare = p_law->base.n_bare;
+  memcpy(v_Z, p_law->base.v_rest, n * p_law->base.n_held * sizeof(double));
+  for (size_t k = 0; k < p_law->base.n_held; ++k, v_Z += n) {
+    for (size_t j = n_bare; j < n; ++j) {
+      for (size_t i = n_bare; i < j; ++i) {
+        v_Z[j] -= v_upper[j * n + i] * v_Z[i];
+      }
+      v_Z[j] /= v_upper[j * n + j];
+    }
+  }
+}
+
+/* With beta = m + R^-1 xi, C^T beta = C^T m + Z^T xi is what it was where xi
+ * has Z (Z^T Z)^-1 [C^T (beta - m) - Z^T xi] added (conditioning by kriging).
+ */
+bool tb_mixture_law_draw_held(const struct tb_mixture_law* p_law,
+                              const struct tb_mixture_given* p_given,
+                              double stay,
+                              const double* v_from,
+                              double* v_xi,
+                              double* v_beta) {
+  const size_t n = p_law->n_coef, h = p_law->base.n_held;
+  const double* v_held = p_law->base.v_held;
+  double* v_Z = p_given->v_hold;
+  double *v_upper = v_Z + n * h, *v_away = v_upper + h * h;
+  if (stay != 0) {
+    whiten(p_law, p_given, v_from, p_given->v_z);
+    mix(n, stay, p_given->v_z, v_xi);
+  }
+  held_set(p_law, p_given->v_upper, v_Z);
+  for (size_t k = 0; k < h; ++k) {
+    v_away[k] = 0;
+    for (size_t j = 0; j < n; ++j) {
+      v_away[k] += v_held[k * n + j] * (v_from[j] - p_given->v_mean[j]);
+    }
+    for (size_t l = 0; l <= k; ++l) {
+      v_upper[k * h + l] = tb_row_dot(v_Z + k * n, v_Z + l * n, n);
+    }
+    v_away[k] -= tb_row_dot(v_Z + k * n, v_xi, n);
+  }
+  if (!tb_chol_upper(h, v_upper)) {
+    return false;
+  }
+  tb_upper_solve_transposed(h, v_upper, v_away);
+  tb_upper_solve(h, v_upper, v_away);
+  tb_columns_add(v_Z, n, h, v_away, v_xi);
+  unwhiten(p_law, p_given, v_xi, v_beta);
+  return true;
 }
 
 double tb_mixture_law_prior(const struct tb_mixture_law* p_law,

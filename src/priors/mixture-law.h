@@ -24,6 +24,13 @@
  *                                                  R_bc^T R_bc
  *
  * so that a phi costs (n_coef - n_bare)^3 / 3 operations and some n_coef^2.
+ *
+ * Of functionals C^T beta that a draw holds where they are:
+ *
+ *   C                    v_held   n_coef x n_held  the base
+ *   Z = R^-T C           v_rest   n_coef x n_held  the base, in the order: its
+ *                                                  bare part, and of the others
+ *                                                  C_c less R_bc^T Z_b
  */
 #ifndef TB_PRIORS_MIXTURE_LAW_H
 #define TB_PRIORS_MIXTURE_LAW_H
@@ -36,6 +43,9 @@ struct tb_mixture_base {
   size_t n_bare;
   size_t* v_order;
   double* v_upper;
+  size_t n_held;
+  double* v_held; /* NULL: nothing is held */
+  double* v_rest;
 };
 
 struct tb_mixture_law {
@@ -48,8 +58,11 @@ struct tb_mixture_law {
 };
 
 /* Makes the base of a law whose H stays, in memory of its own; of none where
- * nearly all are covered, or H_bb is not positive definite, to rounding. */
-enum tb_status tb_mixture_base_make(struct tb_mixture_law* p_law);
+ * nearly all are covered, or H_bb is not positive definite, to rounding.
+ * v_held: C, n_held of n_coef / 4 at most, of 0 maybe. */
+enum tb_status tb_mixture_base_make(struct tb_mixture_law* p_law,
+                                    size_t n_held,
+                                    const double* v_held);
 void tb_mixture_base_free(struct tb_mixture_law* p_law);
 
 /* number j in that order */
@@ -66,6 +79,7 @@ struct tb_mixture_given {
   double* v_order; /* n_coef, of a slice */
   double* v_upper;
   double* v_part; /* n_coef x n_coef, of a slice */
+  double* v_hold; /* n_coef x n_coef, of what is held */
   double* v_work;
 };
 
@@ -109,13 +123,24 @@ double tb_mixture_law_draw(const struct tb_mixture_law* p_law,
                            double* v_xi,
                            double* v_beta);
 
+/* The same given C^T beta, which stays what it is at v_from, of a law that has
+ * a base, of none maybe; false where these are not independent, to rounding.
+ * v_from may be v_beta. */
+bool tb_mixture_law_draw_held(const struct tb_mixture_law* p_law,
+                              const struct tb_mixture_given* p_given,
+                              double stay,
+                              const double* v_from,
+                              double* v_xi,
+                              double* v_beta);
+
 /* Moves v_phi[k] by a slice (base/slice.h) of its density given the others,
- * beta integrated out, from a first interval of that width: see
- * mixture-slice.c. Takes all of the scratch; stays where A is not positive
- * definite, to rounding. */
+ * beta integrated out but for what is held of v_beta, from a first interval of
+ * that width: see mixture-slice.c. Takes all of the scratch; stays where A is
+ * not positive definite, to rounding. */
 void tb_mixture_law_slice(const struct tb_mixture_law* p_law,
                           size_t k,
                           double width,
+                          const double* v_beta,
                           double* v_phi,
                           struct tb_mixture_given* p_given,
                           struct tb_rng* p_rng);

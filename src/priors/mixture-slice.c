@@ -14,14 +14,25 @@
  * where a base has eliminated the coefficients of no block, H and r are what it
  * left of them, and n_coef the number of the others.
  *
+ * Given C^T beta = c (mixture-law.h), with Z of the columns of C as q is of r,
+ * its rows of the block G, and V_c, t_c what those of the others add to Z^T Z
+ * and Z^T q, there is beside it
+ *
+ *   log N(c - C^T mu; t, V),  V = V_c + G^T (S + P_b)^-1 G,
+ *                             t = t_c + G^T (S + P_b)^-1 q.
+ *
  *   symbol  variable  shape        where
  *   S       v_upper   n x n        its last n_b columns and rows, upper
  *   q       v_mean    n            its last n_b
  *   S + P   v_part    n_b x n_b
+ *   Z       v_Z       n x n_held
+ *   V_c     v_V       n_held x n_held  upper
+ *   c - C^T mu - t_c  v_away  n_held
  *   order   v_order   n            places in the base's order, the block's last
  */
 #include "base/chol.h"
 #include "base/norm.h"
+#include "base/products.h"
 #include "base/slice.h"
 #include "priors/mixture-law.h"
 
@@ -34,6 +45,9 @@ struct part {
   const struct tb_mixture_given* p_given;
   double* v_phi; /* of the block */
   size_t k;      /* which of them moves */
+  size_t n_held; /* the others in v_hold of the scratch */
+  double *v_Z, *v_V, *v_away;
+  double *v_Z_now, *v_V_now, *v_away_now; /* at a place */
 };
 
 /* Places of what the base has left, those of the block last, as its precisions
@@ -107,6 +121,73 @@ static bool part_set(const struct tb_mixture_law* p_law, const struct part* p) {
   return true;
 }
 
+/* Z, V_c and the rest, where S and q are set, of which v_part has what the base
+ * eliminated of r; v_beta: has c. */
+static void part_hold(const struct tb_mixture_law* p_law,
+                      const struct tb_mixture_given* p_given,
+                      const double* v_beta,
+                      struct part* p) {
+  const struct tb_mixture_base* p_base = &p_law->base;
+  const size_t n_coef = p_law->n_coef, n_bare = p_base->n_bare;
+  const size_t n = p->n_coef, n_other = n - p->p_mixture->n_coef;
+  const size_t h = p->n_held = p_base->n_held;
+  p->v_Z = p_given->v_hold;
+  p->v_V = p->v_Z + n * h;
+  p->v_away = p->v_V + h * h;
+  p->v_Z_now = p->v_away + h;
+  p->v_V_now = p->v_Z_now + n * h;
+  p->v_away_now = p->v_V_now + h * h;
+  for (size_t k = 0; k < h; ++k) {
+    const double* v_rest = p_base->v_rest + k * n_coef;
+    const double* v_held = p_base->v_held + k * n_coef;
+    double *v_Z = p->v_Z + k * n, away = 0;
+    for (size_t j = 0; j < n; ++j) {
+      const double* v_column = p_given->v_upper + j * n;
+      v_Z[j] = v_rest[(size_t)p_given->v_order[j]];
+      for (size_t i = 0; i < j && i < n_other; ++i) {
+        v_Z[j] -= v_column[i] * v_Z[i];
+      }
+      v_Z[j] /= j < n_other ? v_column[j] : 1;
+    }
+    for (size_t j = 0; j < n_coef; ++j) {
+      away += v_held[j] * (v_beta[j] - p_given->v_location[j]);
+    }
+    p->v_away[k] = away - tb_row_dot(v_rest, p_given->v_part, n_bare) -
+                   tb_row_dot(v_Z, p_given->v_mean, n_other);
+    for (size_t l = 0; l <= k; ++l) {
+      p->v_V[k * h + l] =
+          tb_row_dot(v_rest, p_base->v_rest + l * n_coef, n_bare) +
+          tb_row_dot(v_Z, p->v_Z + l * n, n_other);
+    }
+  }
+}
+
+/* Twice that log density but for a constant, where v_part has the factor of S +
+ * P_b, v_q what that has left of q. */
+static double log_held(const struct part* p, const double* v_q) {
+  const size_t h = p->n_held, n_own = p->p_mixture->n_coef;
+  const size_t n_other = p->n_coef - n_own;
+  double sum = 0;
+  for (size_t k = 0; k < h; ++k) {
+    double* v_now = p->v_Z_now + k * n_own;
+    memcpy(v_now, p->v_Z + k * p->n_coef + n_other, n_own * sizeof(double));
+    tb_upper_solve_transposed(n_own, p->p_given->v_part, v_now);
+    p->v_away_now[k] = p->v_away[k] - tb_row_dot(v_now, v_q, n_own);
+    for (size_t l = 0; l <= k; ++l) {
+      p->v_V_now[k * h + l] =
+          p->v_V[k * h + l] + tb_row_dot(v_now, p->v_Z_now + l * n_own, n_own);
+    }
+  }
+  if (!tb_chol_upper(h, p->v_V_now)) {
+    return -INFINITY;
+  }
+  tb_upper_solve_transposed(h, p->v_V_now, p->v_away_now);
+  for (size_t k = 0; k < h; ++k) {
+    sum -= 2 * log(p->v_V_now[k * h + k]);
+  }
+  return sum - tb_square_norm(p->v_away_now, h);
+}
+
 static double log_density(const void* p_context, double x) {
   const struct part* p = p_context;
   const struct tb_mixture* p_mixture = p->p_mixture;
@@ -132,6 +213,7 @@ static double log_density(const void* p_context, double x) {
   }
   memcpy(v_q, p_given->v_mean + n_other, n * sizeof(double));
   tb_upper_solve_transposed(n, v_part, v_q);
+  sum += p->n_held == 0 ? 0 : log_held(p, v_q);
   return p_mixture->type->log_prior(p_mixture, p->v_phi) +
          0.5 * (sum + tb_square_norm(v_q, n));
 }
@@ -139,6 +221,7 @@ static double log_density(const void* p_context, double x) {
 void tb_mixture_law_slice(const struct tb_mixture_law* p_law,
                           size_t k,
                           double width,
+                          const double* v_beta,
                           double* v_phi,
                           struct tb_mixture_given* p_given,
                           struct tb_rng* p_rng) {
@@ -159,6 +242,9 @@ void tb_mixture_law_slice(const struct tb_mixture_law* p_law,
   order_set(p_law, &part, v_at);
   if (!part_set(p_law, &part)) {
     return;
+  }
+  if (p_law->base.n_held > 0) {
+    part_hold(p_law, p_given, v_beta, &part);
   }
   const double x = v_phi[k];
   v_phi[k] = tb_slice_step(log_density, &part, x, width, p_rng);

@@ -42,10 +42,13 @@ static enum tb_status marginal_draw(struct tb_chain* p_chain,
                              p_to->v_theta);
   }
   tb_rng_fill_norm(p_rng, v_scratch, n_coef);
-  if (!isfinite(tb_surrogate_marginal(p_chain, p_surrogate, p_to->v_theta))) {
+  if (!isfinite(tb_surrogate_marginal(p_chain, p_surrogate, p_to->v_theta)) ||
+      !tb_surrogate_draw_given(p_chain,
+                               p_surrogate,
+                               v_scratch,
+                               p_to->v_theta)) {
     return TB_STATUS_ok; /* to rounding: it stays */
   }
-  tb_surrogate_draw_given(p_chain, p_surrogate, v_scratch, p_to->v_theta);
   return tb_spot_ratio(p_chain, p_surrogate, p_from, p_to, 0, p_log);
 }
 

@@ -6,9 +6,9 @@
  *   pi^(theta') q(theta | theta') / [pi^(theta) q(theta' | theta)];
  *
  * with a coin of min(1, that) it is reversible for pi^, and so are random
- * mixtures of members whose shares do not depend on theta, and their powers. (A
- * sweep of one after the other is not; nor is a number of steps that depends on
- * the state.)
+ * mixtures of members whose shares do not depend on theta, and members one
+ * after the other in an order that is as likely as the same backwards. (A sweep
+ * in one order is not; nor is a number of steps that depends on the state.)
  *
  * A new proposal: its .c with a table at the end, one line in registry.c, one
  * in Makevars, and its entry and constructor in R/kernel-proposals.R. */

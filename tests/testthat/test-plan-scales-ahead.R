@@ -170,6 +170,9 @@ test_that("rows that are tied are all there", {
   fit <- shrunk_call(stream_of(data, 700), formula = formula, seed = 2)
   expect_match(fit$plan, "alike ones count as one, 10 rows differ$")
   expect_law_of_scales(fit, memory)
+  # levels without events move along lines of their own
+  found <- posterior::summarise_draws(fit, "ess_bulk")
+  expect_gt(min(found$ess_bulk), 1500)
   more <- sg_resume(unserialize(serialize(fit, NULL)), 100, refresh = 0)
   expect_identical(posterior::niterations(more$draws), 1100L)
 })

@@ -556,3 +556,18 @@ test_that("where a mode lies at a bound all rows decide", {
     mean(d$x) * fit$draws[, , "x"] + mean(d$z) * fit$draws[, , "z"]
   expect_true(all(centred > -1 & centred < 0))
 })
+
+test_that("of few rows those of a rare level are known as they are", {
+  d <- withr::with_seed(1, {
+    d <- data.frame(x = stats::runif(200), z = stats::runif(200))
+    d$w <- stats::rnorm(200)
+    d$y <- stats::rbinom(200, 1, stats::plogis(sin(6 * d$x) + d$w))
+    share <- c(30, 20, 10, 10, 10, 5, 5, 1)
+    d$g <- factor(sample(8, 200, TRUE, prob = share))
+    d
+  })
+  fit <- tall_gam(y ~ s(x) + w + g, d, stats::binomial(), seed = 1, refresh = 0)
+  found <- posterior::summarise_draws(fit, "rhat", "ess_bulk")
+  expect_lt(max(found$rhat), 1.01)
+  expect_gt(min(found$ess_bulk), 1200)
+})

@@ -757,16 +757,15 @@ struct inner_law {
 
 static const double place_width = 16.0 / N_PLACE;
 
-/* density of a draw at z' from z, both from the mean of the law: of independent
- * ones and autoregressive ones, each in half of the steps */
+/* density of a draw at z' from z, both from the mean of the law: of an
+ * independent one, or an autoregressive one */
 static double draw_density(double from, double to, double stay) {
   const double spread = 1 - stay * stay, near = to - stay * from;
-  return 0.5 / sqrt(8 * atan(1)) *
-         (exp(-0.5 * to * to) +
-          exp(-0.5 * near * near / spread) / sqrt(spread));
+  return exp(-0.5 * near * near / spread) / sqrt(spread * 8 * atan(1));
 }
 
-/* v_beyond: of the places, and last where the chain started */
+/* v_beyond: of the places, and last where the chain started; stay: of the one
+ * that draws, 0: of the independent one */
 static void inner_step(const double* v_z,
                        const double* v_beyond,
                        double stay,
@@ -785,6 +784,40 @@ static void inner_step(const double* v_z,
     *(from < N_PLACE ? &next.v_place[from] : &next.stayed) += left;
   }
   *p = next;
+}
+
+/* K of them, 1 or 3: of two members with a share of a half each, one or the
+ * other as often as not, or both and one of them again, in all orders. */
+static void inner_steps(const double* v_z,
+                        const double* v_beyond,
+                        double stay,
+                        int n_step,
+                        struct inner_law* p) {
+  const struct inner_law start = *p;
+  double n_order = 0;
+  *p = (struct inner_law){0};
+  for (int order = 0; order < 1 << n_step; ++order) {
+    struct inner_law own = start;
+    int n_near = 0;
+    for (int step = 0; step < n_step; ++step) {
+      n_near += order >> step & 1;
+    }
+    if (n_step == 3 && (n_near == 0 || n_near == 3)) {
+      continue;
+    }
+    for (int step = 0; step < n_step; ++step) {
+      inner_step(v_z, v_beyond, order >> step & 1 ? stay : 0, &own);
+    }
+    for (size_t i = 0; i < N_PLACE; ++i) {
+      p->v_place[i] += own.v_place[i];
+    }
+    p->stayed += own.stayed;
+    n_order += 1;
+  }
+  for (size_t i = 0; i < N_PLACE; ++i) {
+    p->v_place[i] /= n_order;
+  }
+  p->stayed /= n_order;
 }
 
 /* One step from a place: K steps on the surrogate and the test, as often as the
@@ -822,9 +855,7 @@ static void law_of_surrogate_steps(struct check* p_check) {
                                 &v_theta[i],
                                 &v_beyond[i]) == TB_STATUS_ok);
     }
-    for (int step = 0; step < setting.n_inner; ++step) {
-      inner_step(v_z, v_beyond, stay, &law);
-    }
+    inner_steps(v_z, v_beyond, stay, setting.n_inner, &law);
     double v_seen[N_CELL + 1] = {0}, v_expected[N_CELL + 1] = {0};
     double moved = 0;
     for (size_t i = 0; i < N_PLACE; ++i) {

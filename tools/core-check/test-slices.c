@@ -3,6 +3,7 @@
  * starts are drawn from a grid, independent of each other. */
 #include "check.h"
 
+#include "base/chol.h"
 #include "base/slice.h"
 #include "priors/mixture-law.h"
 
@@ -136,19 +137,90 @@ static const struct tb_param v_param[] = {
     {"mixture_scale", v_scale, NULL, 5, 5},
     {"mixture_shape", v_shape_none, NULL, 5, 5}};
 
+/* functionals that may be held */
+enum { N_HELD = 2 };
+static const double v_held[] = {1, 0, 0.3, -1, 0, 0.2, 0, 0.5, 0, 0.1, 1, -0.7};
+
 struct marginal {
   struct tb_mixture_law law;
   struct tb_mixture_given given;
   size_t k;
   double v_phi[N_HYPER];
+  bool is_held;
+  double v_beta[N_COEF];
 };
+
+/* The law of C^T beta and of beta given that, by inverses, where the law is
+ * set: log density of the one, mean and covariance of the other. */
+struct held_law {
+  double log_density;
+  double v_mean[N_COEF], v_covariance[N_COEF * N_COEF];
+};
+
+static struct held_law held_law_at(const struct marginal* p,
+                                   const double* v_beta) {
+  const double* v_precision = p->given.v_precision;
+  struct held_law out;
+  double v_bend[N_COEF * N_COEF], v_lower[N_COEF * N_COEF];
+  double v_work[N_COEF * N_COEF], v_cov[N_COEF * N_COEF];
+  double v_along[N_HELD * N_COEF], v_away[N_HELD], v_V[4] = {0};
+  memcpy(v_bend, p->law.v_bend, sizeof v_bend);
+  for (size_t j = 0; j < N_COEF; ++j) {
+    v_bend[j * N_COEF + j] += v_precision[j];
+  }
+  tb_chol(N_COEF, v_bend, v_lower);
+  tb_chol_inverse(N_COEF, v_lower, v_work, v_cov);
+  for (size_t k = 0; k < N_HELD; ++k) {
+    v_away[k] = 0;
+    for (size_t i = 0; i < N_COEF; ++i) {
+      double sum = 0;
+      for (size_t j = 0; j < N_COEF; ++j) {
+        sum += v_cov[i * N_COEF + j] * v_held[k * N_COEF + j];
+      }
+      v_along[k * N_COEF + i] = sum;
+      v_away[k] += v_held[k * N_COEF + i] * (v_beta[i] - p->given.v_mean[i]);
+    }
+  }
+  for (size_t k = 0; k < N_HELD; ++k) {
+    for (size_t l = 0; l < N_HELD; ++l) {
+      for (size_t i = 0; i < N_COEF; ++i) {
+        v_V[k * N_HELD + l] += v_held[l * N_COEF + i] * v_along[k * N_COEF + i];
+      }
+    }
+  }
+  const double det = v_V[0] * v_V[3] - v_V[1] * v_V[2];
+  const double v_inverse[] = {v_V[3] / det,
+                              -v_V[1] / det,
+                              -v_V[2] / det,
+                              v_V[0] / det};
+  memcpy(out.v_mean, p->given.v_mean, sizeof out.v_mean);
+  memcpy(out.v_covariance, v_cov, sizeof v_cov);
+  out.log_density = -0.5 * log(det);
+  for (size_t k = 0; k < N_HELD; ++k) {
+    for (size_t l = 0; l < N_HELD; ++l) {
+      const double w = v_inverse[k * N_HELD + l];
+      out.log_density -= 0.5 * v_away[k] * w * v_away[l];
+      for (size_t i = 0; i < N_COEF; ++i) {
+        out.v_mean[i] += v_along[k * N_COEF + i] * w * v_away[l];
+        for (size_t j = 0; j < N_COEF; ++j) {
+          out.v_covariance[i * N_COEF + j] -=
+              v_along[k * N_COEF + i] * w * v_along[l * N_COEF + j];
+        }
+      }
+    }
+  }
+  return out;
+}
 
 static double phi_log_density(const void* p_context, double x) {
   struct marginal own = *(const struct marginal*)p_context;
   own.v_phi[own.k] = x;
-  return tb_mixture_law_set(&own.law, own.v_phi, &own.given)
-             ? tb_mixture_law_marginal(&own.law, own.v_phi, &own.given)
-             : -INFINITY;
+  if (!tb_mixture_law_set(&own.law, own.v_phi, &own.given)) {
+    return -INFINITY;
+  }
+  const double held =
+      own.is_held ? held_law_at(&own, own.v_beta).log_density : 0;
+  return held + tb_mixture_law_marginal(&own.law, own.v_phi, &own.given);
 }
 
 static double phi_step(const void* p_context, double x, struct tb_rng* p_rng) {
@@ -156,7 +228,13 @@ static double phi_step(const void* p_context, double x, struct tb_rng* p_rng) {
   double v_phi[N_HYPER];
   own.v_phi[own.k] = x;
   memcpy(v_phi, own.v_phi, sizeof v_phi);
-  tb_mixture_law_slice(&own.law, own.k, 1.5, v_phi, &own.given, p_rng);
+  tb_mixture_law_slice(&own.law,
+                       own.k,
+                       1.5,
+                       own.v_beta,
+                       v_phi,
+                       &own.given,
+                       p_rng);
   for (size_t k = 0; k < N_HYPER; ++k) {
     if (k != own.k && v_phi[k] != own.v_phi[k]) {
       return NAN; /* moved another */
@@ -171,6 +249,7 @@ struct law_case {
   double v_center[N_COEF], v_slope[N_COEF], v_bend[N_COEF * N_COEF];
   double* v_scratch;
   struct marginal plain, based;
+  struct marginal held; /* with the base, functionals held */
 };
 
 static void law_case_make(struct check* p_check, struct law_case* p) {
@@ -202,12 +281,17 @@ static void law_case_make(struct check* p_check, struct law_case* p) {
       .given = tb_mixture_given_at(&p->mixtures, N_COEF, p->v_scratch)};
   tb_mixtures_simulate(&p->mixtures, p->plain.v_phi, &rng);
   p->based = p->plain;
-  CHECK(tb_mixture_base_make(&p->based.law) == TB_STATUS_ok);
+  CHECK(tb_mixture_base_make(&p->based.law, 0, NULL) == TB_STATUS_ok);
   CHECK(p->based.law.base.n_bare == 1);
+  p->held = p->plain;
+  p->held.is_held = true;
+  tb_rng_fill_norm(&rng, p->held.v_beta, N_COEF);
+  CHECK(tb_mixture_base_make(&p->held.law, N_HELD, v_held) == TB_STATUS_ok);
 }
 
 static void law_case_free(struct law_case* p) {
   tb_mixture_base_free(&p->based.law);
+  tb_mixture_base_free(&p->held.law);
   free(p->v_scratch);
   tb_mixtures_destroy(&p->mixtures);
 }
@@ -222,10 +306,63 @@ static void scales_are_sliced_by_their_marginal(struct check* p_check) {
                               .p_context = &c.plain,
                               .low = -25,
                               .high = 20};
-    c.plain.k = c.based.k = k;
+    c.plain.k = c.based.k = c.held.k = k;
     CHECK(check_line_step(p_check, &line, 20000, k) > 0.4);
     line.p_context = &c.based;
     CHECK(check_line_step(p_check, &line, 20000, k) > 0.4);
+    line.p_context = &c.held;
+    CHECK(check_line_step(p_check, &line, 20000, k) > 0.3);
+  }
+  law_case_free(&c);
+}
+
+/* Draws have the mean, and a functional of them the variance, of the law given
+ * what is held, which stays. */
+static void draws_hold_functionals(struct check* p_check) {
+  enum { N_DRAW = 40000 };
+  static const double v_stay[] = {0, 0.6};
+  struct law_case c;
+  struct tb_rng rng;
+  law_case_make(p_check, &c);
+  tb_rng_init(&rng, 8, 0, TB_STREAM_noise);
+  const struct marginal* p = &c.held;
+  struct tb_mixture_given given = p->given;
+  CHECK(tb_mixture_law_set(&p->law, p->v_phi, &given));
+  const struct held_law law = held_law_at(p, p->v_beta);
+  for (size_t s = 0; s < 2; ++s) {
+    const double stay = v_stay[s], rest = 1 - stay * stay;
+    double v_sum[N_COEF] = {0}, variance = 0, square = 0;
+    for (size_t k = 0; k < N_DRAW; ++k) {
+      double v_xi[N_COEF], v_beta[N_COEF], t = 0;
+      tb_rng_fill_norm(&rng, v_xi, N_COEF);
+      CHECK(tb_mixture_law_draw_held(&p->law,
+                                     &given,
+                                     stay,
+                                     p->v_beta,
+                                     v_xi,
+                                     v_beta));
+      for (size_t j = 0; j < N_COEF; ++j) {
+        const double from = p->v_beta[j] - law.v_mean[j];
+        v_sum[j] += v_beta[j] - (law.v_mean[j] + stay * from);
+        t += v_beta[j] - (law.v_mean[j] + stay * from);
+      }
+      square += t * t;
+      for (size_t h = 0; k < 100 && h < N_HELD; ++h) {
+        double moved = 0;
+        for (size_t j = 0; j < N_COEF; ++j) {
+          moved += v_held[h * N_COEF + j] * (v_beta[j] - p->v_beta[j]);
+        }
+        CHECK_CLOSE(moved, 0, 1e-10);
+      }
+    }
+    for (size_t i = 0; i < N_COEF; ++i) {
+      const double own = rest * law.v_covariance[i * N_COEF + i];
+      CHECK_CLOSE(v_sum[i] / N_DRAW, 0, 5 * sqrt(own / N_DRAW));
+      for (size_t j = 0; j < N_COEF; ++j) {
+        variance += rest * law.v_covariance[i * N_COEF + j];
+      }
+    }
+    CHECK_CLOSE(square / N_DRAW / variance, 1, 5 * sqrt(2.0 / N_DRAW));
   }
   law_case_free(&c);
 }
@@ -277,5 +414,6 @@ const struct check_case check_slices[] = {
     {"shrinking leaves the slice whole", shrinking_leaves_the_slice_whole},
     {"scales are sliced by their marginal density",
      scales_are_sliced_by_their_marginal},
+    {"draws hold functionals", draws_hold_functionals},
     {"a base changes no law", a_base_changes_no_law},
     {NULL, NULL}};
