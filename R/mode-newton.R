@@ -99,9 +99,9 @@ home_of <- function(model, stage, is_led) {
   }
 }
 
-# home: see home_of(). Predictors that other rows sent far, as of a level without
-# an event among them, have left the Hessian next to nothing, and steps from
-# there fall until they are next to nothing, too.
+# home: see home_of(). Where other rows sent predictors far, as of a level that
+# has no event among them, the Hessian is next to nothing, and steps from there
+# fall until they are next to nothing, too.
 newton_stage <- function(
   model,
   theta,

@@ -379,8 +379,9 @@ judge_scales <- function(
   steps <- exact_steps(acceptance)
   if (!is.null(way$stay)) {
     least <- s$scales_correlation
-    if (control$chains * n_step(steps) * way$seconds > s$scales_seconds) {
+    if (control$chains * n_step(steps) * way$seconds > s$dear_seconds) {
       # fewer draws' worth are enough where steps are dear
+      least <- s$dear_correlation
       steps <- exact_steps(acceptance, least = least)
     }
     # hyperparameters may move less than coefficients

@@ -88,8 +88,9 @@ usual_settings <- list(
     scales_acceptance = 0.1,   # where fewer are accepted they do not pay
     stuck_share = 0.01,        # of a posterior that a surrogate would not leave
     scales_trial = 600,        # steps of a chain by which proposals compare
-    scales_correlation = 0.4,  # of hyperparameters' draws that follow each
-    scales_seconds = 30,       # other; of all draws, where a run takes longer
+    scales_correlation = 0.4,  # of draws of hyperparameters that follow each
+    dear_seconds = 30,         # other; where a run takes longer, of all draws
+    dear_correlation = 0.5,    # this
     few_scales = 20,           # that are moved with coefficients integrated
     few_locals = 6,            # out, and where some are of one coefficient
     # Langevin steps with control variates of order 2
