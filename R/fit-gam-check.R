@@ -4,13 +4,14 @@
 # ---- columns enough? ---------------------------------------------------------
 
 # By curve of a smooth_table(), data frame(k_index, p_value), NA where it cannot
-# be told: effects of levels, rows that are not kept. layout: of gam_layout().
+# be told: effects of levels, rows that are not kept, draws of the prior. layout:
+# of gam_layout().
 basis_checks <- function(fit, layout, curves) {
   none <- data.frame(k_index = NA_real_, p_value = NA_real_)
   out <- none[rep(1, length(curves)), ]
   rownames(out) <- NULL
   some <- fit$sketch$some
-  if (NROW(some) < 20 || is.null(fit$draws)) {
+  if (NROW(some) < 20 || is.null(fit$draws) || isTRUE(fit$prior_PD)) {
     return(out)
   }
   left <- tryCatch(sample_residuals(fit, some), tall_error = function(e) NULL)

@@ -123,11 +123,14 @@ tall_gam <- function(
   sigma = NULL,
   storage = c("double", "float"),
   ...,
+  prior_PD = FALSE,
   keep_data = TRUE,
   store = NULL
 ) {
   run <- front_run(..., .front = tall_gam)
   check_given(formula)
+  check_flag(prior_PD)
+  check_prior_run(prior_PD, run)
   check_flag(keep_data)
   check_new_store(store, sparse = FALSE)
   storage <- check_choice(storage, names(storage_types))
@@ -136,12 +139,21 @@ tall_gam <- function(
     prior_intercept = as_prior(prior_intercept),
     prior_aux = as_aux_prior(prior_aux)
   )
+  of_smooths <- if (!missing(prior_smooth)) "prior_smooth"
   prior_smooth <- as_prior_smooth(prior_smooth)
   family <- resolve_family(family)
   asked <- new_asked("tall_gam", match.call(), parent.frame(), environment())
   asked <- ask_smooths(asked, knots)
   if (length(formula_smooths(asked$formula)) > 0) {
     priors$prior_smooth <- prior_smooth
+  } else if (!is.null(of_smooths)) {
+    abort_input(
+      c(
+        "{.arg prior_smooth} is of smooth terms, of which the formula has none.",
+        i = "Leave it out, or write {.code s(x)}."
+      ),
+      argument = "prior_smooth"
+    )
   }
   front <- new_front(
     "glm",
@@ -151,7 +163,7 @@ tall_gam <- function(
     request_glm(family),
     keep_data,
     takes = c("weights", "offset"),
-    prior_PD = FALSE,
+    prior_PD = prior_PD,
     store = store
   )
   front$told <- new.env(parent = emptyenv())

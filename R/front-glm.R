@@ -54,7 +54,8 @@
 #'   quarter of it is not zero.
 #' @param prior_PD (`TRUE` or `FALSE`) Draw from the prior instead of the
 #'   posterior, as in rstanarm? The data then say which columns there are, and
-#'   on what scale. Independent draws; priors of coefficients must be normal.
+#'   on what scale. Independent draws; priors of coefficients must be normal, or
+#'   have scales of their own.
 #' @param keep_data (`TRUE` or `FALSE`) Keep in the fit what `predict()` without
 #'   `newdata`, [sg_resume()] and others read rows from: the model frame, or the
 #'   source where rows were passed over (how a stream is opened, the paths of

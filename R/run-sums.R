@@ -97,11 +97,25 @@ draw_iterations <- function(posterior, control, chain, iterations) {
   noise <- posterior$turn %*% normal[seq_len(p), , drop = FALSE]
   z <- posterior$fit + posterior$pull / spread + noise / sqrt(spread)
   beta <- posterior$into_beta(posterior$origin + posterior$basis %*% z)
+  theta <- rbind(beta, s, deparse.level = 0)
+  if (!is.null(posterior$complete)) {
+    theta <- posterior$complete(theta, block_seed(seed, chain, block))
+  }
   wanted <- iterations - block * draws_in_block
-  rbind(beta, s, deparse.level = 0)[, wanted, drop = FALSE]
+  theta[, wanted, drop = FALSE]
+}
+
+# Of what a block of a chain draws beside its normals: by a block that no run
+# comes to.
+block_seed <- function(seed, chain, block) {
+  normal <- .Call(ffi_rng_block, seed, chain - 1, 2^40 + block, 2)
+  sum(floor(stats::pnorm(normal) * 2^26) * c(2^26, 1))
 }
 
 natural_of <- function(model, theta) {
+  if (has_hyper(model)) {
+    return(model_variables(model, theta))
+  }
   if (model$traits$n_aux > 0) {
     at <- aux_coordinates(model)
     theta[at, ] <- aux_lower(model) + exp(theta[at, ])
@@ -131,7 +145,8 @@ chain_draws <- function(posterior, control, chain, iterations) {
   theta <- do.call(cbind, blocks)
   which <- control$record %||% seq_len(model$n_dim)
   part <- function(x) t(x[which, , drop = FALSE])
-  here <- model_evaluate(model, theta)
+  parts <- if (is.null(posterior$complete)) "posterior" else "prior"
+  here <- model_evaluate(model, theta, parts)
   values <- list(
     draw = part(natural_of(model, theta)),
     log_posterior = here$log_density,

@@ -31,7 +31,7 @@ foreign_arguments <- c(
   algorithm = "`kernel` says which one runs; the default has no settings.",
   control = "It is NUTS's; `kernel` has the settings of the sampler.",
   prior_PD = paste(
-    "`tall_glm()` draws from the prior; here simulate from what",
+    "`tall_glm()` and `tall_gam()` draw from the prior; here simulate from what",
     "`rstantools::prior_summary()` shows."
   ),
   mean_PPD = "`rowMeans(rstantools::posterior_predict(fit))` has these means.",
@@ -48,7 +48,7 @@ foreign_arguments <- c(
   include = "`variables` says which are kept.",
   # brms
   sample_prior = paste(
-    "`tall_glm()` draws from the prior; here simulate from what",
+    "`tall_glm()` and `tall_gam()` draw from the prior; here simulate from what",
     "`rstantools::prior_summary()` shows."
   ),
   backend = "The sampler is this package's own C code.",

@@ -73,38 +73,38 @@ SEXP ffi_mixture_precision(SEXP params, SEXP n_coef, SEXP phi) {
   return out;
 }
 
-/* list(beta (n_coef x n), natural (n_hyper x n)): independent draws of what
- * covers all coefficients */
+/* list(beta (n_coef x n), phi, natural (n_hyper x n)): independent draws, of
+ * coefficients that no mixture covers 0 */
 SEXP ffi_mixture_simulate(SEXP params, SEXP n_coef, SEXP n, SEXP seed) {
   SEXP ptr = PROTECT(make_mixtures(params, n_coef));
   const struct tb_mixtures* p = R_ExternalPtrAddr(ptr);
-  const size_t n_draw = ffi_as_count(n, "n");
-  const size_t n_covered = p->n_covered, n_hyper = p->n_hyper;
-  if (n_covered != ffi_as_count(n_coef, "n_coef")) {
-    ffi_fault("n_coef");
-  }
-  double* v_phi = (double*)R_alloc(n_hyper, sizeof(double));
-  double* v_location = (double*)R_alloc(2 * n_covered, sizeof(double));
-  double* v_precision = v_location + n_covered;
+  const size_t n_draw = ffi_as_count(n, "n"), n_hyper = p->n_hyper;
+  const size_t n_all = ffi_as_count(n_coef, "n_coef");
+  double* v_location = (double*)R_alloc(2 * n_all, sizeof(double));
+  double* v_precision = v_location + n_all;
   double* v_work = (double*)R_alloc(tb_mixtures_n_work(p), sizeof(double));
-  SEXP out = PROTECT(ffi_list(2));
-  SEXP beta = PROTECT(matrix_of(n_covered, n_draw));
+  SEXP out = PROTECT(ffi_list(3));
+  SEXP beta = PROTECT(matrix_of(n_all, n_draw));
+  SEXP phi = PROTECT(matrix_of(n_hyper, n_draw));
   SEXP natural = PROTECT(matrix_of(n_hyper, n_draw));
   struct tb_rng rng;
   tb_rng_init(&rng, (uint64_t)ffi_as_count(seed, "seed"), 0, TB_STREAM_model);
+  memset(REAL(beta), 0, n_all * n_draw * sizeof(double));
   for (size_t k = 0; k < n_draw; ++k) {
-    double* v_beta = REAL(beta) + k * n_covered;
+    double *v_beta = REAL(beta) + k * n_all, *v_phi = REAL(phi) + k * n_hyper;
     tb_mixtures_simulate(p, v_phi, &rng);
     tb_mixtures_natural(p, v_phi, REAL(natural) + k * n_hyper);
     tb_mixtures_normal(p, v_phi, v_location, v_precision, v_work);
-    for (size_t j = 0; j < n_covered; ++j) {
+    for (size_t i = 0; i < p->n_covered; ++i) {
+      const size_t j = p->v_at[i];
       v_beta[j] = v_location[j] + tb_rng_norm(&rng) / sqrt(v_precision[j]);
     }
   }
   ffi_add(out, "beta", beta);
+  ffi_add(out, "phi", phi);
   ffi_add(out, "natural", natural);
   mixtures_finalize(ptr);
-  UNPROTECT(4);
+  UNPROTECT(5);
   return out;
 }
 

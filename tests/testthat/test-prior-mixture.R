@@ -62,10 +62,6 @@ test_that("models without hyperparameters refuse them", {
     tall_glm(y ~ x, d, family = binomial(), prior_intercept = prior_hs()),
     error = TRUE
   )
-  expect_snapshot(
-    tall_glm(y ~ x, d, prior = prior_hs(), prior_PD = TRUE),
-    error = TRUE
-  )
   d$hs_global <- d$x
   expect_snapshot(tall_glm(y ~ hs_global, d, prior = prior_hs()), error = TRUE)
 })

@@ -64,7 +64,7 @@ test_that("prior_PD = TRUE draws from the prior", {
     class = "tall_error_input"
   )
   expect_error(
-    draw(y ~ x, binomial(), prior = prior_laplace()),
+    draw(y ~ x, binomial(), prior = prior_student(3)),
     class = "tall_error_unsupported"
   )
   expect_error(
@@ -128,4 +128,70 @@ test_that("what stands beside the mean is drawn from its prior", {
   given <- given$Value[order(given$Chain, given$Iteration)]
   rest <- stats::lm(given - at ~ I(centre^2) + centre)
   expect_lt(max(abs(stats::residuals(rest))), 1e-6)
+})
+
+test_that("priors with scales of their own are drawn from", {
+  data <- withr::with_seed(3, {
+    data <- data.frame(x = stats::runif(200), z = stats::rnorm(200, 4))
+    data$g <- factor(sample(letters[1:4], 200, TRUE))
+    data$y <- stats::rnorm(200, sin(6 * data$x), 2)
+    data
+  })
+  fit <- tall_gam(
+    y ~ s(x, k = 6) + z + (1 | g),
+    data,
+    prior_PD = TRUE,
+    iter = 4000,
+    seed = 1,
+    refresh = 0
+  )
+  d <- posterior::as_draws_matrix(fit)
+  sd_y <- stats::sd(data$y)
+  for (name in c("smooth_sd[s(x)1]", "smooth_sd[s(g)1]", "sigma")) {
+    u <- stats::pexp(as.vector(d[, name]), 1 / sd_y)
+    expect_gt(stats::ks.test(u, "punif")$p.value, 1e-4)
+  }
+  # effects of levels, given their scale; and the intercept's prior is that of
+  # the predictor at the means, effects of levels 0
+  z <- d[, "s(g).b"] / d[, "smooth_sd[s(g)1]"]
+  expect_gt(stats::ks.test(as.vector(z), "pnorm")$p.value, 1e-4)
+  smooth <- rowMeans(posterior_smooths(fit, "s(x)", newdata = data))
+  centre <- d[, "(Intercept)"] + mean(data$z) * d[, "z"] + smooth
+  z <- (centre - mean(data$y)) / 2.5 / sd_y
+  expect_gt(stats::ks.test(as.vector(z), "pnorm")$p.value, 1e-4)
+  expect_true(all(is.na(smooth_table(fit)$k_index)))
+  more <- sg_resume(fit, 500, refresh = 0)
+  again <- tall_gam(
+    y ~ s(x, k = 6) + z + (1 | g),
+    data,
+    prior_PD = TRUE,
+    iter = 4500,
+    warmup = 2000,
+    seed = 1,
+    refresh = 0
+  )
+  expect_identical(
+    unclass(posterior::as_draws_array(more)),
+    unclass(posterior::as_draws_array(again))
+  )
+
+  # a prior of scales by simulate() and through the front end
+  fit <- tall_glm(
+    y ~ x + z,
+    data,
+    prior = prior_ridge(),
+    prior_PD = TRUE,
+    iter = 4000,
+    seed = 1,
+    refresh = 0
+  )
+  d <- posterior::as_draws_matrix(fit)
+  other <- stats::simulate(
+    prior_ridge(),
+    8000,
+    seed = 2,
+    n_coef = 2
+  )
+  ours <- as.vector(d[, "z"])
+  expect_gt(stats::ks.test(ours, as.vector(other[, "x1"]))$p.value, 1e-4)
 })
