@@ -347,3 +347,77 @@ test_that("a stream that changes is refused", {
   })
   expect_error(passed_gam(source, iter = 100), class = "tall_error_source")
 })
+
+test_that("curves of a source's own knots are those of the data frame", {
+  data <- withr::with_seed(1, {
+    n <- 1e5
+    data <- data.frame(x = stats::rexp(n), z = stats::rnorm(n))
+    eta <- sin(3 * data$x) + 0.3 * data$z^2 - 1
+    data$y <- stats::rbinom(n, 1, stats::plogis(eta))
+    data
+  })
+  fit <- function(data, seed) {
+    tall_gam(
+      y ~ s(x, k = 12) + s(z, k = 8),
+      data,
+      stats::binomial(),
+      seed = seed,
+      refresh = 0
+    )
+  }
+  frame <- fit(data, 1)
+  blocks <- fit(split(data, rep(1:10, each = 1e4)), 2)
+  for (name in c("x", "z")) {
+    ends <- stats::quantile(data[[name]], c(0.005, 0.995))
+    grid <- data.frame(x = 1, z = 0)[rep(1, 50), ]
+    grid[[name]] <- seq(ends[[1]], ends[[2]], length.out = 50)
+    curve <- function(fit) {
+      posterior_smooths(fit, paste0("s(", name, ")"), newdata = grid)
+    }
+    of <- curve(frame)
+    gap <- (colMeans(of) - colMeans(curve(blocks))) / apply(of, 2, stats::sd)
+    expect_lt(max(abs(gap)), 0.1)
+  }
+})
+
+test_that("dates of a database are streamed, and told", {
+  skip_if_not_installed("RSQLite")
+  skip_if_not_installed("dbplyr")
+  start <- as.Date("2024-01-01")
+  data <- withr::with_seed(2, {
+    data <- data.frame(day = start + sample(0:365, 3000, TRUE))
+    eta <- sin(as.numeric(data$day - start) / 58)
+    data$y <- stats::rbinom(3000, 1, stats::plogis(eta))
+    data
+  })
+  knots <- list(day = start + seq(0, 365, length.out = 8))
+  con <- DBI::dbConnect(RSQLite::SQLite(), ":memory:", extended_types = TRUE)
+  withr::defer(DBI::dbDisconnect(con))
+  DBI::dbWriteTable(con, "data", data)
+  fit <- function(data, refresh = 0) {
+    tall_gam(
+      y ~ s(day, k = 8, bs = "cr"),
+      data,
+      stats::binomial(),
+      knots = knots,
+      seed = 1,
+      refresh = refresh
+    )
+  }
+  frame <- fit(data)
+  local_passes(1000, 512)
+  expect_message(
+    table <- fit(dplyr::tbl(con, "data"), refresh = 1),
+    "are streamed: `day` is not a number"
+  )
+  grid <- data.frame(day = start + seq(0, 360, by = 20))
+  of <- posterior_smooths(frame, "s(day)", newdata = grid)
+  gap <- colMeans(of) -
+    colMeans(posterior_smooths(table, "s(day)", newdata = grid))
+  expect_lt(max(abs(gap / apply(of, 2, stats::sd))), 0.1)
+  expect_equal(
+    predict(table, dplyr::tbl(con, "data")),
+    unname(predict(table, data)),
+    tolerance = 1e-8
+  )
+})
