@@ -4,8 +4,8 @@
 # ---- columns enough? ---------------------------------------------------------
 
 # By curve of a smooth_table(), data frame(k_index, p_value), NA where it cannot
-# be told: effects of levels, rows that are not kept, draws of the prior. layout:
-# of gam_layout().
+# be told: effects of levels, rows that are not kept, draws of the prior.
+# layout: of gam_layout().
 basis_checks <- function(fit, layout, curves) {
   none <- data.frame(k_index = NA_real_, p_value = NA_real_)
   out <- none[rep(1, length(curves)), ]

@@ -149,7 +149,7 @@ tall_gam <- function(
   } else if (!is.null(of_smooths)) {
     abort_input(
       c(
-        "{.arg prior_smooth} is of smooth terms, of which the formula has none.",
+        "{.arg prior_smooth} is of smooth terms, and the formula has none.",
         i = "Leave it out, or write {.code s(x)}."
       ),
       argument = "prior_smooth"

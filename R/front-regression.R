@@ -93,7 +93,7 @@ fit_in_memory <- function(front, rows, run, start = NULL) {
   read <- whole_rows(rows)
   front <- settle_front(front, attr(rows$frame, "terms"), colnames(read$x))
   model <- build_model(front$blueprint, read)
-  start_mode(model, start$theta, run$control$cores)
+  start_search(model, start, run$control$cores)
   reader <- front_reader(front, rows, read)
   ready <- front_ready(front, model, read, reader, run)
   # the model has them now, and the run does without

@@ -25,7 +25,7 @@ fit_in_store <- function(front, source, run, passed = list()) {
   n_missing <- found$n_missing
   found <- NULL # the model has them now
   start <- passed$start
-  start_mode(model, start$theta, run$control$cores)
+  start_search(model, start, run$control$cores)
   fit_of_source(front, rows, model, reader, run, n_missing, start$spent)
 }
 

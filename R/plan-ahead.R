@@ -13,12 +13,19 @@ need_rows <- function(why, ledger = NULL) {
   )
 }
 
-# What passes leave to a model whose rows are at hand: list(theta, spent), where
-# its mode is as far as they tell, and how many there were, by purpose.
+# What passes leave to a model whose rows are at hand: list(theta, spent, stay),
+# where its mode is as far as they tell, how many there were, by purpose, and
+# how long chains of learnt scales stay where they are, see choose_way().
 start_of_passes <- function(ledger) {
   if (!is.null(ledger)) {
-    list(theta = ledger$theta, spent = ledger$passes)
+    list(theta = ledger$theta, spent = ledger$passes, stay = ledger$stay)
   }
+}
+
+# Such a model begins there.
+start_search <- function(model, start, cores) {
+  model$cache$stay <- start$stay
+  start_mode(model, start$theta, cores)
 }
 
 # What was decided from a look stays, where all rows tell a little otherwise: of

@@ -59,6 +59,7 @@ look_at_scales <- function(model, mode, pilot, control, n_row) {
   ledger <- new_ledger()
   spend(ledger, "recipe", 1) # the look
   ledger$theta <- as.double(mode$estimate)
+  ledger$stay <- tried$way$every_stay
   if (is.null(tried$plan)) {
     need_rows(tried$why_not, ledger)
   }

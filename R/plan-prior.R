@@ -75,8 +75,8 @@ check_prior_draws <- function(model) {
   if (!has_normal_coefficients(model)) {
     abort_tall(
       "unsupported",
-      "{.code prior_PD = TRUE} draws from priors of coefficients that are normal,
-       or have scales of their own.",
+      "{.code prior_PD = TRUE} draws from priors of coefficients that are
+       normal, or have scales of their own.",
       argument = "prior_PD"
     )
   }

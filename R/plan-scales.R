@@ -278,11 +278,12 @@ integrated_proposal <- function(model) {
   )
 }
 
-# list(proposal, stay, seconds, slower, is_integrated): in turn with the
-# coefficients, or with these integrated out, or now one and now the other: what
-# moves most for its time, by chains on the surrogate. proposal NULL:
+# list(proposal, stay, every_stay, seconds, slower, is_integrated): in turn with
+# the coefficients, or with these integrated out, or now one and now the other:
+# what moves most for its time, by chains on the surrogate. proposal NULL:
 # kernel_smh()'s own. stay: correlation of the worst coordinate from step to
-# step. seconds: of a step, by count. slower: its time over that of one in turn.
+# step; every_stay: of each way. seconds: of a step, by count. slower: its time
+# over that of one in turn.
 choose_way <- function(model, mode, found, report, control, ledger) {
   n_hyper <- n_hyper(model)
   ways <- list(
@@ -296,7 +297,8 @@ choose_way <- function(model, mode, found, report, control, ledger) {
     )
   )
   n_step <- setting("recipe")$scales_trial
-  stay <- vapply(ways, function(proposal) {
+  # known where a pilot of the same rows has told
+  stay <- model$cache$stay %||% vapply(ways, function(proposal) {
     draws <-
       scales_draws(model, mode, found, proposal, n_step, control, ledger)
     worst_lag(draws)
@@ -309,6 +311,7 @@ choose_way <- function(model, mode, found, report, control, ledger) {
   list(
     proposal = if (best > 1) ways[[best]],
     stay = stay[[best]],
+    every_stay = stay,
     seconds = seconds[[best]],
     slower = seconds[[best]] / seconds[[1]],
     is_integrated = best > 1

@@ -31,8 +31,8 @@ foreign_arguments <- c(
   algorithm = "`kernel` says which one runs; the default has no settings.",
   control = "It is NUTS's; `kernel` has the settings of the sampler.",
   prior_PD = paste(
-    "`tall_glm()` and `tall_gam()` draw from the prior; here simulate from what",
-    "`rstantools::prior_summary()` shows."
+    "`tall_glm()` and `tall_gam()` draw from the prior; here simulate from",
+    "what `rstantools::prior_summary()` shows."
   ),
   mean_PPD = "`rowMeans(rstantools::posterior_predict(fit))` has these means.",
   sparse = "The design is kept as a dense matrix.",
@@ -48,8 +48,8 @@ foreign_arguments <- c(
   include = "`variables` says which are kept.",
   # brms
   sample_prior = paste(
-    "`tall_glm()` and `tall_gam()` draw from the prior; here simulate from what",
-    "`rstantools::prior_summary()` shows."
+    "`tall_glm()` and `tall_gam()` draw from the prior; here simulate from",
+    "what `rstantools::prior_summary()` shows."
   ),
   backend = "The sampler is this package's own C code.",
   threads = "`cores` sets the number of threads.",

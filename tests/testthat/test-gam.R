@@ -341,6 +341,10 @@ test_that("what cannot be had is refused", {
   plain <- tall_gam(y ~ x, d, iter = 100, seed = 1, refresh = 0)
   expect_snapshot(smooth_table(plain), error = TRUE)
   expect_snapshot(tall_gam(y ~ s(x), d, select = TRUE), error = TRUE)
+  expect_snapshot(
+    tall_gam(y ~ x, d, prior_smooth = prior_exponential()),
+    error = TRUE
+  )
 })
 
 test_that("a formula is shown as it was written", {
