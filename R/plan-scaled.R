@@ -36,7 +36,10 @@ plan_scaled_sums <- function(model, control) {
     mode <- model_mode(model, control$cores, control$refresh)
     spend_mode(ledger, mode)
   }
-  heavy <- plan_heavy_sums(model, sums, mode, control, ledger)
+  # slices go through spikes and feet
+  heavy <- if (is.null(sums$given)) {
+    plan_heavy_sums(model, sums, mode, control, ledger)
+  }
   if (!is.null(heavy)) {
     return(heavy)
   }
