@@ -41,9 +41,9 @@ is_ridge <- function(model) {
 }
 
 # What the core takes of a Gaussian model whose fixed priors are normal, given
-# scales of their own where they have heavy tails, and whose mixtures are ridges,
-# or any where the rows are few beside the columns, so that no curvature is near
-# that of all the posterior; NULL of others. parts: of sums_parts().
+# scales of their own where they have heavy tails, and whose mixtures are
+# ridges, or any where the rows are few beside the columns, so that no curvature
+# is near that of all the posterior; NULL of others. parts: of sums_parts().
 given_sigma <- function(held, model, parts) {
   covered <- model$mixture$at
   fixed <- setdiff(seq_len(model$n_coef), covered)
@@ -98,8 +98,7 @@ tail_params <- function(model, tails) {
   prior <- model$prior
   tails <- tails[order(match(prior$kind[tails], tail_codes()))]
   size <- tabulate(match(prior$kind[tails], tail_codes()), 2)
-  own <- seq_len(model$n_coef)
-  of <- places_of_priors(model)[tails, own, drop = FALSE]
+  of <- places_of_priors(model, model$n_coef)[tails, , drop = FALSE]
   shape <- prior$shape %||% numeric(length(prior$kind))
   list(
     tail_of = as.double(t(of)),

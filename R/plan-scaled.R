@@ -6,8 +6,7 @@
 # Of an iteration.
 scaled_steps <- 10
 
-# The same where each draws the coefficients given hyperparameters that are
-# drawn given them.
+# The same where each draws the coefficients anew given all else.
 scaled_fresh_steps <- 3
 
 plan_scaled <- function(model, control, mode, ledger) {

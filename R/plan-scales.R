@@ -205,18 +205,6 @@ fixed_precision <- function(model, theta = NULL) {
   crossprod(of, precision * of)
 }
 
-# What each of these priors is of, in rows: a coefficient, or of the intercept
-# the predictor at the means of the columns.
-places_of_priors <- function(model) {
-  own <- seq_len(n_seen(model))
-  of <- diag(length(own))
-  functional <- model$prior_functional
-  if (!is.null(functional)) {
-    of[functional$at + 1, ] <- functional$weights[own]
-  }
-  of
-}
-
 # Minus the Hessian of all but the priors that have hyperparameters, of the
 # coordinates that rows see.
 likelihood_hessian <- function(model, at, cores) {
@@ -306,8 +294,8 @@ choose_way <- function(model, mode, found, report, control, ledger) {
 }
 
 # The largest correlation of successive draws of each chain, parameters x steps,
-# all of one law. A short chain that stays in a part of it moves fast there: where
-# all together are far wider than it is, its moves are small beside them.
+# all of one law. A short chain that stays in a part of it moves fast there:
+# where all together are far wider than it is, its moves are small beside them.
 stay_of_ways <- function(chains) {
   spread <- function(x) rowSums((x - rowMeans(x))^2) / ncol(x)
   all <- spread(do.call(cbind, chains))
