@@ -162,7 +162,7 @@ is_mixture_prior <- function(prior) {
 #' [prior_smooth]), and no other prior has bounds, slices (Neal, 2003) move
 #' them, and `sigma` where it is sampled, with the coefficients integrated out,
 #' which are then drawn given them. So it is with the others of these priors
-#' where there are fewer than two rows a column, but that the hyperparameters of
+#' where there are fewer than ten rows a column, but that the hyperparameters of
 #' one coefficient are drawn given it. Fixed Student and Laplace priors, as of
 #' the intercept, are normal there given scales, which are drawn, too.
 #'
