@@ -68,12 +68,7 @@ normal_prior <- function(model) {
   p <- model$n_coef
   location <- model$prior$location[seq_len(p)]
   tau <- prior_precision(model$prior)[seq_len(p)]
-  # a row for what each prior is on
-  of <- diag(p)
-  functional <- model$prior_functional
-  if (!is.null(functional)) {
-    of[functional$at + 1, ] <- functional$weights[seq_len(p)]
-  }
+  of <- places_of_priors(model, p)
   list(
     precision = crossprod(of * sqrt(tau)),
     gradient = function(beta) {

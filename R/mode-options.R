@@ -23,8 +23,14 @@ search_options <- function(
   structure(options, class = "tall_search_options")
 }
 
+# What a search is of: of hyperparameters there is no mode, see scaled_mode().
+searched_model <- function(model) {
+  if (has_hyper(model)) held_model(model, model$mixture$start) else model
+}
+
 # What "auto" stands for.
 mode_method <- function(model, method = "auto") {
+  model <- searched_model(model)
   if (method != "auto") {
     method
   } else if (!is.null(model$traits$mode_method)) {

@@ -40,16 +40,16 @@ is_ridge <- function(model) {
   all(vapply(model$mixture$parts, `[[`, "", "kind") == "ridge")
 }
 
-# What the core takes of a Gaussian model with a ridge for each block and else
-# normal priors, or any mixtures where the columns fit every response, so that
-# no curvature is near that of all the posterior; NULL of others. parts: of
-# sums_parts().
+# What the core takes of a Gaussian model whose fixed priors are normal, given
+# scales of their own where they have heavy tails, and whose mixtures are
+# ridges, or any where the rows are few beside the columns, so that no curvature
+# is near that of all the posterior; NULL of others. parts: of sums_parts().
 given_sigma <- function(held, model, parts) {
   covered <- model$mixture$at
-  is_other <- setdiff(seq_len(model$n_coef), covered)
-  is_normal <- prior_has_form(held$prior, "quadratic")[is_other]
-  fits_all <- model$traits$n_aux > 0 && parts$fit$rss == 0
-  if (!(is_ridge(model) || fits_all) || !all(is_normal)) {
+  fixed <- setdiff(seq_len(model$n_coef), covered)
+  tails <- intersect(fixed, which(held$prior$kind %in% tail_codes()))
+  is_normal <- prior_has_form(held$prior, "quadratic")[setdiff(fixed, tails)]
+  if (!(is_ridge(model) || has_few_rows(model)) || !all(is_normal)) {
     return(NULL)
   }
   sums <- parts$sums
@@ -64,15 +64,51 @@ given_sigma <- function(held, model, parts) {
   gram <- sums$gram + sums$weight * tcrossprod(sums$mean)
   cross <- sums$cross + sums$weight * sums$response * sums$mean
   left <- cross - drop(gram %*% parts$fit$beta)
-  prior <- normal_prior(held)
+  others <- held
+  others$prior$kind[tails] <- prior_kinds$flat$code
+  prior <- normal_prior(others)
   # of a known sigma all is in its unit
   unit <- if (model$traits$n_aux == 0) model$sigma^2 else 1
+  c(
+    list(
+      given_center = as.double(center),
+      given_pull = as.double(left - drop(gram %*% away)) / unit,
+      given_prior = as.double(prior$gradient(center)),
+      given_gram = as.double(gram) / unit,
+      given_bend = as.double(prior$precision),
+      given_rows = as.double(sums$n_row)
+    ),
+    if (length(tails) > 0) tail_params(held, tails)
+  )
+}
+
+# Slices take more of each step than curvatures do, and mix where these say
+# little.
+has_few_rows <- function(model) {
+  model$n_data < setting("recipe")$few_rows * model$n_coef
+}
+
+tail_codes <- function() {
+  c(prior_kinds$student$code, prior_kinds$laplace$code)
+}
+
+# Fixed priors with heavy tails, at `tails`, as the core's mixtures: see
+# src/priors/tails.h. Of each kind a block.
+tail_params <- function(model, tails) {
+  prior <- model$prior
+  tails <- tails[order(match(prior$kind[tails], tail_codes()))]
+  size <- tabulate(match(prior$kind[tails], tail_codes()), 2)
+  of <- places_of_priors(model, model$n_coef)[tails, , drop = FALSE]
+  shape <- prior$shape %||% numeric(length(prior$kind))
   list(
-    given_center = as.double(center),
-    given_pull = as.double(left - drop(gram %*% away)) / unit,
-    given_prior = as.double(prior$gradient(center)),
-    given_gram = as.double(gram) / unit,
-    given_bend = as.double(prior$precision),
-    given_rows = as.double(sums$n_row)
+    tail_of = as.double(t(of)),
+    # places in src/priors/registry-mixtures.c
+    tail_mixture_kind = as.double(which(size > 0) - 1),
+    tail_mixture_size = as.double(size[size > 0]),
+    tail_mixture_argument = numeric(5 * sum(size > 0)),
+    tail_mixture_at = as.double(seq_along(tails) - 1),
+    tail_mixture_location = as.double(prior$location[tails]),
+    tail_mixture_scale = as.double(prior$scale[tails]),
+    tail_mixture_shape = as.double(shape[tails])
   )
 }

@@ -3,27 +3,27 @@
 # its coefficients with it. What is found is the mode of the others given
 # hyperparameters that the coefficients there make likely.
 
-# find(held, init): the mode of a model without hyperparameters, whose prior is
-# in R's words, too; init: near it, NULL: nothing is known.
-# theta: near that of all, hyperparameters that are likely last, as passes leave
-# it; NULL: nothing is known.
-scaled_mode <- function(model, find, theta = NULL) {
+# find(held, init, is_near): the mode of a model without hyperparameters, whose
+# prior is in R's words, too, from init, NULL: the model's own start.
+# theta: where all start, hyperparameters last; NULL: where these shrink little.
+# is_near: near the mode, hyperparameters likely, as passes leave it.
+scaled_mode <- function(model, find, theta = NULL, is_near = FALSE) {
   own <- seq_len(model$n_dim - n_hyper(model))
-  near <- if (is.null(theta)) {
-    # where hyperparameters shrink little
-    phi <- model$mixture$start
-    first <- find(with_prior_at(held_model(model, phi), model, phi), NULL)
-    list(beta = first$estimate, phi = phi, passes = first$passes)
-  } else {
+  near <- if (is_near) {
     list(beta = theta[own], phi = theta[-own], passes = 0)
+  } else {
+    phi <- theta[-own] %||% model$mixture$start
+    held <- with_prior_at(held_model(model, phi), model, phi)
+    first <- find(held, theta[own], FALSE)
+    list(beta = first$estimate, phi = phi, passes = first$passes)
   }
   draws <- draw_hyper(model, near$beta, near$phi, 400)
   draws <- draws[, -(1:100), drop = FALSE]
   # those that the coefficients there make likely
-  phi <- if (is.null(theta)) rowMeans(draws) else near$phi
+  phi <- if (is_near) near$phi else rowMeans(draws)
   sd <- apply(draws, 1, stats::sd)
   held <- with_prior_at(held_model(model, phi), model, phi)
-  found <- find(held, unname(as.double(near$beta)))
+  found <- find(held, unname(as.double(near$beta)), TRUE)
   theta <- c(unname(found$estimate), phi)
   out <- found
   out$estimate <- stats::setNames(theta, model$coordinates)

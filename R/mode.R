@@ -11,7 +11,8 @@
 #' @param init (numeric vector of n_dim values, or `NULL`) Where to start, in
 #'   the order of the parameters or with their names; `NULL` is the model's own
 #'   start: zero for most, drawn with R's generator for [model_network()],
-#'   [model_lda()], [model_bpmf()] and [model_pmf()].
+#'   [model_lda()], [model_bpmf()] and [model_pmf()]. Of hyperparameters those
+#'   that are held at first.
 #' @param max_iter (whole number) The most iterations; with `"adam"` and `"sgd"`
 #'   their number.
 #' @param batch_size (positive number) Rows in a minibatch of `"adam"` and
@@ -63,7 +64,9 @@
 #' effects are parameters, with a scale that is one, too, rises without end as
 #' the scale falls to 0 and takes the effects with it: the error says so. (With
 #' [prior_hs()] and others of its kind the mode is that given hyperparameters
-#' which the coefficients make likely; `given` has their names.) The
+#' which the coefficients make likely: those at the mode given the
+#' hyperparameters that `init` has, or that shrink little. `given` has their
+#' names, and the other arguments are those of each search.) The
 #' non-centred form has a mode: effects `mu + tau * z`, with `z` in place of the
 #' effects as parameters, and a standard normal prior on `z`.
 #'
@@ -150,7 +153,7 @@ find_mode <- function(
   max_iter <- check_count(max_iter, most = count_limits$integer)
   cores <- check_cores(cores)
   refresh <- check_number(refresh, min = 0)
-  has_curvature <- model_info(model)$has_curvature
+  has_curvature <- model_info(searched_model(model))$has_curvature
   if (method == "newton" && !has_curvature) {
     abort_tall(
       "unsupported",
@@ -179,13 +182,11 @@ search_mode <- function(
   stands_in = FALSE
 ) {
   if (has_hyper(model)) {
-    find <- function(held, init) {
-      options$method <- mode_method(held, "auto")
-      options$is_near <- !is.null(init)
+    find <- function(held, init, is_near) {
+      options$is_near <- is_near
       search_mode(held, options, init, cores, refresh, stands_in)
     }
-    # of a start that a user gave the hyperparameters need not be likely
-    return(scaled_mode(model, find, if (options$is_near) init))
+    return(scaled_mode(model, find, init, options$is_near))
   }
   method <- options$method
   max_iter <- options$max_iter

@@ -27,3 +27,14 @@ prior_argument <- function(model, j, theta) {
     theta[j, ]
   }
 }
+
+# What the priors of the first n coordinates are of, in rows: a coordinate, or
+# of the intercept the predictor at the means of the columns.
+places_of_priors <- function(model, n = n_seen(model)) {
+  of <- diag(n)
+  functional <- model$prior_functional
+  if (!is.null(functional)) {
+    of[functional$at + 1, ] <- functional$weights[seq_len(n)]
+  }
+  of
+}

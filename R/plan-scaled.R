@@ -6,8 +6,7 @@
 # Of an iteration.
 scaled_steps <- 10
 
-# The same where each draws the coefficients given hyperparameters that are
-# drawn given them.
+# The same where each draws the coefficients anew given all else.
 scaled_fresh_steps <- 3
 
 plan_scaled <- function(model, control, mode, ledger) {
@@ -36,7 +35,10 @@ plan_scaled_sums <- function(model, control) {
     mode <- model_mode(model, control$cores, control$refresh)
     spend_mode(ledger, mode)
   }
-  heavy <- plan_heavy_sums(model, sums, mode, control, ledger)
+  # slices go through spikes and feet
+  heavy <- if (is.null(sums$given)) {
+    plan_heavy_sums(model, sums, mode, control, ledger)
+  }
   if (!is.null(heavy)) {
     return(heavy)
   }

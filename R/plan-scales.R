@@ -213,18 +213,6 @@ fixed_precision <- function(model, theta = NULL) {
   crossprod(of, precision * of)
 }
 
-# What each of these priors is of, in rows: a coefficient, or of the intercept
-# the predictor at the means of the columns.
-places_of_priors <- function(model) {
-  own <- seq_len(n_seen(model))
-  of <- diag(length(own))
-  functional <- model$prior_functional
-  if (!is.null(functional)) {
-    of[functional$at + 1, ] <- functional$weights[own]
-  }
-  of
-}
-
 # Minus the Hessian of all but the priors that have hyperparameters, of the
 # coordinates that rows see.
 likelihood_hessian <- function(model, at, cores) {
@@ -298,11 +286,9 @@ choose_way <- function(model, mode, found, report, control, ledger) {
   )
   n_step <- setting("recipe")$scales_trial
   # known where a pilot of the same rows has told
-  stay <- model$cache$stay %||% vapply(ways, function(proposal) {
-    draws <-
-      scales_draws(model, mode, found, proposal, n_step, control, ledger)
-    worst_lag(draws)
-  }, 0)
+  stay <- model$cache$stay %||% stay_of_ways(lapply(ways, function(proposal) {
+    scales_draws(model, mode, found, proposal, n_step, control, ledger)
+  }))
   acceptance <- report$n_accept / report$n_propose
   correlation <- 1 - acceptance * (1 - stay)
   seconds <- vapply(ways, scales_seconds, 0, model, found$awkward) +
@@ -318,14 +304,24 @@ choose_way <- function(model, mode, found, report, control, ledger) {
   )
 }
 
-# The largest correlation of successive draws, parameters x steps.
-worst_lag <- function(draws) {
-  n <- ncol(draws)
-  centred <- draws - rowMeans(draws)
-  lag <- rowSums(centred[, -1] * centred[, -n]) / rowSums(centred^2)
-  # of what does not move
-  lag[!is.finite(lag)] <- 1
-  min(max(lag, 0), 1 - 1 / n)
+# The largest correlation of successive draws of each chain, parameters x steps,
+# all of one law. A short chain that stays in a part of it moves fast there:
+# where all together are far wider than it is, its moves are small beside them.
+stay_of_ways <- function(chains) {
+  spread <- function(x) rowSums((x - rowMeans(x))^2) / ncol(x)
+  all <- spread(do.call(cbind, chains))
+  vapply(chains, function(draws) {
+    n <- ncol(draws)
+    own <- spread(draws)
+    centred <- draws - rowMeans(draws)
+    lag <- rowSums(centred[, -1] * centred[, -n]) / rowSums(centred^2)
+    # of what does not move
+    lag[!is.finite(lag)] <- 1
+    # and not by chance, which does as much to few draws
+    is_part <- all > 2 * own
+    lag[is_part] <- 1 - ((1 - lag) * own / all)[is_part]
+    min(max(lag, 0), 1 - 1 / n)
+  }, 0)
 }
 
 # Seconds of a proposal, by count: factors, draws of scales, and looks at

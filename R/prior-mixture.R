@@ -159,11 +159,12 @@ is_mixture_prior <- function(prior) {
 #'
 #' Without a kernel a Gaussian response takes sums over its rows. If all its
 #' hyperparameters are standard deviations, of `prior_ridge()` or of blocks (see
-#' [prior_smooth]), and its other priors are normal, slices (Neal, 2003) move
+#' [prior_smooth]), and no other prior has bounds, slices (Neal, 2003) move
 #' them, and `sigma` where it is sampled, with the coefficients integrated out,
 #' which are then drawn given them. So it is with the others of these priors
-#' where the columns fit every response, as with more columns than rows, but
-#' that the hyperparameters of one coefficient are drawn given it.
+#' where there are fewer than ten rows a column, but that the hyperparameters of
+#' one coefficient are drawn given it. Fixed Student and Laplace priors, as of
+#' the intercept, are normal there given scales, which are drawn, too.
 #'
 #' For other responses and priors, and where a pilot says that too few exact
 #' steps from a few rows are accepted, hyperparameters are drawn given the

@@ -93,6 +93,7 @@ usual_settings <- list(
     dear_correlation = 0.5,    # this
     few_scales = 20,           # that are moved with coefficients integrated
     few_locals = 6,            # out, and where some are of one coefficient
+    few_rows = 10,             # a column: of Gaussian responses slices instead
     # Langevin steps with control variates of order 2
     order_step = 1,            # h at first, whitened coordinates
     order_size = 4,            # smallest minibatch

@@ -32,16 +32,22 @@
  * slices of its density with beta integrated out, one hyperparameter after the
  * other, then log sigma, and then draws beta. Mixtures with one for each
  * coefficient draw all of theirs given beta first; slices are of those that
- * coefficients share.
+ * coefficients share. Fixed priors with heavy tails (priors/tails.h) are normal
+ * given scales, which are drawn given beta before all, and of which one, picked
+ * at random, moves by a slice before beta is drawn; none is kept.
  */
 #include "models/scaled.h"
 
+#include "base/chol.h"
 #include "base/clip.h"
 #include "base/hash.h"
+#include "base/norm.h"
 #include "base/slice.h"
 #include "priors/mixture-law.h"
+#include "priors/tails.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,14 +57,15 @@
  * Where sigma is known theta = beta, and a and G are in its unit.
  */
 struct given_sigma {
-  double* v_memory; /* all of them */
-  size_t n_coef;    /* n_base - 1; n_base where sigma is known */
-  double* v_center; /* c */
-  double* v_pull;   /* a */
-  double* v_prior;  /* b */
-  double* v_gram;   /* G, square */
-  double* v_bend;   /* Q, square */
-  double n_row;     /* by which s has its spread */
+  double* v_memory;      /* all of them */
+  size_t n_coef;         /* n_base - 1; n_base where sigma is known */
+  double* v_center;      /* c */
+  double* v_pull;        /* a */
+  double* v_prior;       /* b */
+  double* v_gram;        /* G, square */
+  double* v_bend;        /* Q, square */
+  double n_row;          /* by which s has its spread */
+  struct tb_tails tails; /* which b and Q leave out */
 };
 
 struct scaled {
@@ -92,7 +99,7 @@ static size_t own_size(const struct scaled* p) {
   size_t n_move =
       p->v_center == NULL ? 0 : n + tb_mixture_given_size(&p->mixtures, n);
   if (p->exact.v_memory != NULL) {
-    n_move += n * (n + 3);
+    n_move += n * (2 * n + 4) + tb_tails_size(&p->exact.tails);
   }
   return tb_align((n_plain(p) + n_move) * sizeof(double));
 }
@@ -171,6 +178,8 @@ struct one_scale {
   struct tb_mixture_law* p_law;
   struct tb_mixture_given* p_given;
   double* v_theta;
+  const double* v_own_bend; /* Q and b with the tails */
+  const double* v_own_slope;
   double* v_bend;
   double* v_slope;
   double* v_gradient;
@@ -183,10 +192,10 @@ static void set_sigma(const struct one_scale* p, double s) {
   const size_t n = p->p_law->n_coef;
   const double unit = exp(-2 * s);
   for (size_t i = 0; i < n * n; ++i) {
-    p->v_bend[i] = unit * e->v_gram[i] + e->v_bend[i];
+    p->v_bend[i] = unit * e->v_gram[i] + p->v_own_bend[i];
   }
   for (size_t j = 0; j < n; ++j) {
-    p->v_slope[j] = unit * e->v_pull[j] + e->v_prior[j];
+    p->v_slope[j] = unit * e->v_pull[j] + p->v_own_slope[j];
   }
 }
 
@@ -266,6 +275,45 @@ static void slice_shared(struct one_scale* p, struct tb_rng* p_rng) {
   }
 }
 
+/* What priors say of beta but for the mixtures, tail `without` left out;
+ * v_own_bend and v_own_slope lie one after the other */
+static void set_own(const struct given_sigma* p,
+                    const struct tb_tail_scales* p_tails,
+                    size_t without,
+                    double* v_own) {
+  const size_t n = p->n_coef;
+  memcpy(v_own, p->v_bend, n * n * sizeof(double));
+  memcpy(v_own + n * n, p->v_prior, n * sizeof(double));
+  tb_tails_add(&p->tails, p_tails, without, p->v_center, v_own + n * n, v_own);
+}
+
+/* Of one tail, picked at random, given all else but beta; nothing moves where
+ * beta would have no law without it. v_own: as set_own() has it */
+static void slice_tail(const struct one_scale* p,
+                       const struct tb_tail_scales* p_tails,
+                       double s,
+                       double* v_own,
+                       struct tb_rng* p_rng) {
+  const struct given_sigma* e = &p->p->exact;
+  const size_t n = e->n_coef, k = tb_rng_index(p_rng, e->tails.n_tail);
+  struct tb_mixture_given* p_given = p->p_given;
+  set_own(e, p_tails, k, v_own);
+  set_sigma(p, s);
+  if (tb_mixture_law_set(p->p_law, p->v_theta + p->p->p_base->n_dim, p_given)) {
+    const double* v_of = e->tails.v_of + k * n;
+    double mean = 0;
+    for (size_t j = 0; j < n; ++j) {
+      mean += v_of[j] * p_given->v_mean[j];
+      p_given->v_z[j] = v_of[j];
+    }
+    tb_upper_solve_transposed(n, p_given->v_upper, p_given->v_z);
+    const double variance = tb_square_norm(p_given->v_z, n);
+    tb_tails_slice(&e->tails, p_tails, k, mean, variance, p_rng);
+  }
+  set_own(e, p_tails, SIZE_MAX, v_own);
+  set_sigma(p, s);
+}
+
 /* By slices phi and s, then beta. s.v_move: what own_size() has for it */
 static void gibbs_given_sigma(const struct scaled* p,
                               const struct scratch* p_scratch,
@@ -275,8 +323,12 @@ static void gibbs_given_sigma(const struct scaled* p,
   const bool is_known = n == n_base;
   double *v_bend = p_scratch->v_move, *v_slope = v_bend + n * n;
   double *v_gradient = v_slope + n, *v_xi = v_gradient + n_base;
+  double* v_own = v_xi + n;
+  double* v_tails = v_own + n * (n + 1);
+  const struct tb_tails* p_tails = &p->exact.tails;
+  const struct tb_tail_scales tails = tb_tails_at(p_tails, v_tails);
   struct tb_mixture_given given =
-      tb_mixture_given_at(&p->mixtures, n, v_xi + n);
+      tb_mixture_given_at(&p->mixtures, n, v_tails + tb_tails_size(p_tails));
   struct tb_mixture_law law = {.n_coef = n,
                                .v_center = p->exact.v_center,
                                .v_slope = v_slope,
@@ -287,9 +339,13 @@ static void gibbs_given_sigma(const struct scaled* p,
                           .p_law = &law,
                           .p_given = &given,
                           .v_theta = v_theta,
+                          .v_own_bend = v_own,
+                          .v_own_slope = v_own + n * n,
                           .v_bend = v_bend,
                           .v_slope = v_slope,
                           .v_gradient = v_gradient};
+  tb_tails_draw(p_tails, v_theta, &tails, p_rng);
+  set_own(&p->exact, &tails, SIZE_MAX, v_own);
   set_sigma(&one, is_known ? 0 : v_theta[n]);
   if (has_locals(&p->mixtures)) {
     tb_mixtures_draw(&p->mixtures,
@@ -305,6 +361,9 @@ static void gibbs_given_sigma(const struct scaled* p,
     const double width = 3 / sqrt(1 + 2 * p->exact.n_row);
     v_theta[n] = tb_slice_step(sigma_density, &one, v_theta[n], width, p_rng);
     set_sigma(&one, v_theta[n]);
+  }
+  if (p_tails->n_tail > 0) {
+    slice_tail(&one, &tails, is_known ? 0 : v_theta[n], v_own, p_rng);
   }
   if (tb_mixture_law_set(&law, v_theta + n_base, &given)) {
     tb_rng_fill_norm(p_rng, v_xi, n);
@@ -667,6 +726,7 @@ static void scaled_destroy(struct tb_model* p_model) {
     free(p->v_center);
     free(p->v_line);
     free(p->exact.v_memory);
+    tb_tails_destroy(&p->exact.tails);
     free(p);
   }
   p_model->p_self = NULL;
@@ -777,7 +837,7 @@ static enum tb_status read_lines(struct scaled* p,
 }
 
 /* "given_center", "given_pull", "given_prior", "given_gram", "given_bend",
- * "given_rows" */
+ * "given_rows", and what tb_tails_create() takes */
 static enum tb_status read_given_sigma(struct scaled* p,
                                        const struct tb_params* p_params) {
   static const char* const v_name[] = {"given_center",
@@ -816,7 +876,7 @@ static enum tb_status read_given_sigma(struct scaled* p,
     v += size;
   }
   p->exact.n_row = n_row;
-  return TB_STATUS_ok;
+  return tb_tails_create(&p->exact.tails, p_params, n);
 }
 
 enum tb_status tb_model_scale(struct tb_model* p_base,

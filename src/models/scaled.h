@@ -14,7 +14,8 @@
  * p_params has them: a point, and the gradient and minus the Hessian there of
  * all but the mixtures, for moves of the model's own. "given_center",
  * "given_pull", "given_prior", "given_gram", "given_bend", "given_rows", where
- * they are there too: see given_sigma in scaled.c. */
+ * they are there too: see given_sigma in scaled.c; beside them what
+ * tb_tails_create() takes. */
 enum tb_status tb_model_scale(struct tb_model* p_base,
                               const struct tb_params* p_params,
                               const double* v_held,

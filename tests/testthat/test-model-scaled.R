@@ -101,6 +101,31 @@ test_that("the mode is that given hyperparameters, and says so", {
   )
 })
 
+test_that("a search for it starts and steps as its user says", {
+  model <- scaled_example(prior_ridge())
+  mode <- find_mode(model, refresh = 0)
+  expect_identical(mode$method, "newton")
+  for (method in c("newton", "lbfgs")) {
+    other <- find_mode(model, method, refresh = 0)
+    expect_identical(other$method, method)
+    expect_equal(other$estimate, mode$estimate, tolerance = 1e-4)
+  }
+  steps <- expect_silent(find_mode(model, "adam", max_iter = 2000, refresh = 0))
+  expect_identical(steps$method, "adam")
+  expect_equal(steps$iterations, 2000)
+  expect_lt(steps$distance, 0.1)
+  # the first of two searches has little to do
+  from <- function(init) find_mode(model, init = init, refresh = 0)
+  there <- from(rev(mode$estimate))
+  expect_equal(there$estimate, mode$estimate, tolerance = 0.1)
+  expect_lt(there$passes, from(c(3, 3, 3, 0))$passes)
+  # where all are shrunk to nothing they are held there
+  held <- from(c(log_ridge_sd = log(1e-6), a = 0, b = 0, "(Intercept)" = 0))
+  expect_lt(held$estimate[["log_ridge_sd"]], log(1e-4))
+  expect_lt(abs(held$estimate[["a"]]), 1e-4)
+  expect_error(from(c(0, 0, 0)), "`init`", class = "tall_error_input")
+})
+
 # One coefficient without an intercept: beta = z tau on a grid of z and log tau.
 ridge_grid <- function(x, y) {
   z <- seq(-7, 7, length.out = 400)

@@ -111,7 +111,7 @@ test_that("sums over the rows of a Gaussian response are gone through, too", {
     seed = 1,
     refresh = 0
   )
-  expect_match(fit$plan, "trajectories on sums .* heavy tails")
+  expect_match(fit$plan, "sums .* slices with the coefficients integrated out")
   expect_lt(fit$passes, 4)
   q <- posterior::extract_variable_matrix(fit$draws, "q")
   near <- abs(q) < 0.02
@@ -121,6 +121,36 @@ test_that("sums over the rows of a Gaussian response are gone through, too", {
   expect_lt(abs(mean(near) - share_near(0.065, se, 0.002)), 4 * error + 0.02)
   more <- sg_resume(fit, iter = 100, refresh = 0)
   expect_identical(posterior::niterations(more$draws), 1100L)
+})
+
+test_that("so it is beside scales of single coefficients", {
+  d <- withr::with_seed(4, {
+    d <- data.frame(matrix(stats::rnorm(4 * 2000), 2000))
+    d$y <- 0.5 * d$X1 + stats::rnorm(2000)
+    # with 0.065 at most likely, three standard errors
+    d$y <- d$y - mean(d$y) + 0.065
+    d
+  })
+  fit <- tall_glm(
+    y ~ .,
+    d,
+    prior = prior_hs(),
+    prior_intercept = prior_student(1, 0, 0.002),
+    iter = 1000,
+    seed = 1,
+    refresh = 0
+  )
+  expect_match(fit$plan, "trajectories on sums .* heavy tails")
+  expect_lt(fit$passes, 4)
+  x <- colMeans(d[1:4])
+  draws <- posterior::as_draws_matrix(fit$draws)
+  at <- drop(draws[, c("(Intercept)", names(x))] %*% c(1, x))
+  near <- abs(at) < 0.02
+  chains <- matrix(near + 0, ncol = 4)
+  error <- 0.5 / sqrt(posterior::ess_mean(chains))
+  expect_lt(error, 0.03)
+  se <- summary(stats::lm(y ~ ., d))$sigma / sqrt(2000)
+  expect_lt(abs(mean(near) - share_near(0.065, se, 0.002)), 4 * error)
 })
 
 test_that("a prior of the centred intercept is looked at where it is", {

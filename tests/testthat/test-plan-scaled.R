@@ -258,6 +258,176 @@ test_that("more columns than rows are shrunk by each such prior", {
   expect_identical(unclass(more$draws), unclass(whole$draws))
 })
 
+# Of columns about their means, so that the intercept has the mean of y alone:
+# summed over a grid, also that of a heavy-tailed prior.
+centred_ridge_means <- function(data, log_prior) {
+  x <- scale(as.matrix(data[names(data) != "y"]), scale = FALSE)
+  n <- nrow(x)
+  axes <- eigen(tcrossprod(x), symmetric = TRUE)
+  values <- axes$values[-n]
+  z <- drop(crossprod(axes$vectors[, -n], data$y))
+  t <- seq(log(1e-4), log(100), length.out = 150)
+  s <- seq(log(1e-4), log(30), length.out = 150)
+  grid <- expand.grid(t = t, s = s)
+  variance <- outer(exp(2 * grid$t), values) + exp(2 * grid$s)
+  # a part of the intercept's prior next to 0, and all around the mean
+  a <- sort(c(sinh(seq(-12, 12, length.out = 4001)) / 1e3,
+    mean(data$y) + seq(-1, 1, length.out = 2001) * 5))
+  width <- diff(c(a[[1]], (a[-1] + a[-length(a)]) / 2, a[[length(a)]]))
+  of_s <- vapply(s, function(s) {
+    like <- exp(stats::dnorm(mean(data$y), a, exp(s) / sqrt(n), log = TRUE) +
+      log_prior(a)) * width
+    c(sum(like), sum(like * a), sum(like * (abs(a) < 0.3)))
+  }, numeric(3))
+  of_s <- of_s[, rep(seq_along(s), each = length(t))]
+  log_density <- -rowSums(log(variance)) / 2 -
+    drop((1 / variance) %*% z^2) / 2 + log(of_s[1, ]) +
+    stats::dt(exp(grid$t) / 2.5, 3, log = TRUE) + grid$t +
+    grid$s - exp(grid$s)
+  weight <- exp(log_density - max(log_density))
+  weight <- weight / sum(weight)
+  c(
+    sigma = sum(weight * exp(grid$s)),
+    ridge_sd = sum(weight * exp(grid$t)),
+    centre = sum(weight * of_s[2, ] / of_s[1, ]),
+    near = sum(weight * of_s[3, ] / of_s[1, ])
+  )
+}
+
+test_that("beside them intercepts under heavy tails are drawn exactly", {
+  skip_on_cran()
+  data <- wide_sizes()
+  data$y <- data$y - mean(data$y) + 1.4
+  priors <- list(
+    list(prior_student(3, 0, 0.5), function(a) {
+      stats::dt(a / 0.5, 3, log = TRUE)
+    }),
+    list(prior_student(1, 0, 0.02), function(a) {
+      stats::dt(a / 0.02, 1, log = TRUE)
+    }),
+    list(prior_laplace(0, 0.3), function(a) -abs(a) / 0.3)
+  )
+  for (prior in priors) {
+    exact <- centred_ridge_means(data, prior[[2]])
+    fit <- expect_no_warning(tall_glm(
+      y ~ .,
+      data,
+      stats::gaussian(),
+      prior = prior_ridge(),
+      prior_intercept = prior[[1]],
+      prior_aux = prior_exponential(1),
+      iter = 3000,
+      seed = 4,
+      refresh = 0
+    ))
+    expect_match(fit$plan, "coefficients integrated out")
+    draws <- posterior::as_draws_array(fit$draws)
+    names <- setdiff(names(data), "y")
+    centre <- draws[, , "(Intercept)"][, , 1]
+    for (name in names) {
+      centre <- centre + mean(data[[name]]) * draws[, , name][, , 1]
+    }
+    found <- list(
+      draws[, , "sigma"][, , 1],
+      draws[, , "ridge_sd"][, , 1],
+      centre,
+      (abs(centre) < 0.3) + 0
+    )
+    for (k in 1:4) {
+      x <- unclass(found[[k]])
+      gap <- abs(mean(x) - exact[[k]])
+      expect_lt(gap, 4 * posterior::mcse_mean(x), label = names(exact)[[k]])
+    }
+    expect_gt(posterior::ess_bulk(found[[3]]), 400)
+  }
+})
+
+# A chain of its own kind on log scales, log sigma and the intercept, each moved
+# in turn, the coefficients integrated out: y - a ~ N(0, X V X' + sigma^2).
+horseshoe_chain <- function(x, y, log_prior, n_sweep) {
+  p <- ncol(x)
+  log_density <- function(q) {
+    scale <- exp(q[seq_len(p + 3)])
+    v <- 1 / (1 / scale[[p + 2]]^2 + 1 / (scale[[p + 1]] * scale[1:p])^2)
+    variance <- x %*% (v * t(x)) + diag(scale[[p + 3]]^2, nrow(x))
+    root <- tryCatch(chol(variance), error = function(e) NULL)
+    if (is.null(root)) {
+      return(-Inf)
+    }
+    z <- backsolve(root, y - q[[p + 4]], transpose = TRUE)
+    sum(stats::dt(scale[1:p], 1, log = TRUE)) +
+      stats::dt(scale[[p + 1]] / 0.5, 1, log = TRUE) -
+      # c^2 is inverse gamma(2, 2 2.5^2)
+      4 * q[[p + 2]] - 2 * 2.5^2 / scale[[p + 2]]^2 - q[[p + 2]] -
+      scale[[p + 3]] + sum(q[seq_len(p + 3)]) + log_prior(q[[p + 4]]) -
+      sum(log(diag(root))) - sum(z^2) / 2
+  }
+  q <- c(numeric(p + 3), mean(y))
+  now <- log_density(q)
+  out <- matrix(0, n_sweep, 3, dimnames = list(NULL, c("t", "s", "a")))
+  for (i in seq_len(n_sweep)) {
+    step <- stats::rnorm(p + 4) * rep(c(2.5, 1.5, 1), c(p + 2, 1, 1))
+    for (k in seq_along(q)) {
+      to <- replace(q, k, q[[k]] + step[[k]])
+      then <- log_density(to)
+      if (log(stats::runif(1)) < then - now) {
+        q <- to
+        now <- then
+      }
+    }
+    out[i, ] <- q[c(p + 1, p + 3, p + 4)]
+  }
+  out[-(1:500), ]
+}
+
+test_that("a horseshoe of more columns than rows is as another chain has it", {
+  skip_on_cran()
+  data <- wide_sizes(6, 7)
+  x <- scale(as.matrix(data[names(data) != "y"]), scale = FALSE)
+  other <- withr::with_seed(5, horseshoe_chain(x, data$y, function(a) {
+    stats::dt(a / 0.5, 3, log = TRUE)
+  }, 8000))
+  fit <- expect_no_warning(tall_glm(
+    y ~ .,
+    data,
+    stats::gaussian(),
+    prior = prior_hs(global_scale = 0.5),
+    prior_intercept = prior_student(3, 0, 0.5),
+    prior_aux = prior_exponential(1),
+    seed = 4,
+    refresh = 0
+  ))
+  expect_match(fit$plan, "drawn anew")
+  shown <- fit$unconstrained
+  expect_lt(max(apply(shown, 3, posterior::rhat)), 1.02)
+  centre <- shown[, , "(Intercept)"]
+  for (name in colnames(x)) {
+    centre <- centre + mean(data[[name]]) * shown[, , name]
+  }
+  found <- list(
+    t = shown[, , "log_hs_global"],
+    s = shown[, , "log_sigma"],
+    a = centre
+  )
+  for (name in names(found)) {
+    gap <- mean(found[[name]]) - mean(other[, name])
+    error <- sqrt(posterior::mcse_mean(unclass(found[[name]]))^2 +
+      posterior::mcse_mean(other[, name])^2)
+    expect_lt(abs(gap) / error, 4, label = name)
+  }
+})
+
+test_that("few rows beside the columns are enough for such priors", {
+  skip_on_cran()
+  data <- wide_sizes(20, 17)
+  for (kind in c("horseshoe", "shares")) {
+    fit <- wide_fit(data, shrinking[[kind]], 1000)
+    expect_match(fit$plan, "all coefficients are drawn anew", label = kind)
+    shown <- posterior::summarise_draws(fit$draws, "rhat")
+    expect_lt(max(shown$rhat), 1.05, label = kind)
+  }
+})
+
 test_that("columns that fit every response are told of", {
   data <- withr::with_seed(1, data.frame(x = stats::rnorm(40)))
   data$size <- 2 * data$x

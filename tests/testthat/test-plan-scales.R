@@ -305,8 +305,13 @@ test_that("the worst coordinate says how far a chain moves", {
     stats::filter(stats::rnorm(4000), 0.8, "recursive"),
     stats::rnorm(4000)
   ))
-  expect_equal(worst_lag(x), 0.8, tolerance = 0.03)
-  expect_equal(worst_lag(rbind(x, 1)), 1 - 1 / 4000)
+  expect_equal(stay_of_ways(list(x)), 0.8, tolerance = 0.03)
+  expect_equal(stay_of_ways(list(rbind(x, 1))), 1 - 1 / 4000)
+  # one that stays in a part moves fast there, and slowly for all
+  part <- withr::with_seed(2, stats::rnorm(8000, -2, 0.1))
+  stay <- stay_of_ways(list(wide = x, part = matrix(part, 2)))
+  expect_equal(stay[["wide"]], 0.8, tolerance = 0.03)
+  expect_gt(stay[["part"]], 0.95)
 })
 
 test_that("rounds, and looks at awkward rows, cost", {

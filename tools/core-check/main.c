@@ -33,6 +33,7 @@ static const struct {
     {"scaled", check_scaled},
     {"schedules", check_schedules},
     {"slices", check_slices},
+    {"tails", check_tails},
     {"subsampling", check_subsampling},
 };
 
