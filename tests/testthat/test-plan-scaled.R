@@ -82,6 +82,24 @@ test_that("draws from sources are those of the same rows in memory", {
   }
 })
 
+test_that("scales of heavy tails come from sums over a source, too", {
+  skip_on_cran()
+  data <- shrunk_sizes(2500)
+  tails <- prior_student(3, 0, 2.5)
+  memory <- shrunk_fit(data, prior_intercept = tails, iter = 200)
+  expect_match(memory$plan, "coefficients integrated out")
+  local_passes(1000, 512)
+  fit <- shrunk_fit(stream_of(data, 700), prior_intercept = tails, iter = 200)
+  expect_equal(
+    unclass(fit$draws),
+    unclass(memory$draws),
+    tolerance = 1e-6
+  )
+  more <- sg_resume(fit, 50, refresh = 0)
+  whole <- shrunk_fit(stream_of(data, 700), prior_intercept = tails, iter = 250)
+  expect_identical(unclass(more$draws), unclass(whole$draws))
+})
+
 test_that("no source, chunk or thread makes other draws", {
   skip_on_cran()
   data <- shrunk_sizes()
