@@ -151,34 +151,17 @@ newton_stage <- function(
       converged <- TRUE
       break
     }
-    scale <- 1
-    repeat {
-      there <- look(theta + scale * step)
-      n_evaluation <- n_evaluation + 1
-      rise <- there$log_posterior - here$log_posterior
-      tolerance <- rise_tolerance(model, here, decrement)
-      if (is.finite(rise) && rise >= -tolerance) {
-        break
-      }
-      if (iteration <= 3 && !is.null(home)) {
-        there <- look(home)
-        n_evaluation <- n_evaluation + 1
-        theta <- home
-        scale <- 0
-        break
-      }
-      scale <- scale / 2
-      if (scale < options$least_step) {
-        break
-      }
-    }
-    home <- if (scale > 0) home
-    if (scale > 0 && scale < options$least_step) {
+    falls <- rise_tolerance(model, here, decrement)
+    retreat <- if (iteration <= 3) home
+    went <- walk_along(look, theta, step, here, falls, retreat, options)
+    n_evaluation <- n_evaluation + went$n_evaluation
+    if (is.null(went$here)) {
       converged <- decrement < 1e-6
       break
     }
-    theta <- theta + scale * step
-    here <- there
+    home <- if (!went$is_home) home
+    theta <- went$theta
+    here <- went$here
   }
   list(
     theta = theta,
@@ -192,6 +175,37 @@ newton_stage <- function(
     n_evaluation = n_evaluation,
     steps = steps
   )
+}
+
+# list(theta, here, n_evaluation, is_home): a step that is halved until it
+# rises, or falls no more than `falls`; here NULL: it does not. home: where a
+# step leads whose whole length does not rise; NULL: nowhere else.
+walk_along <- function(look, theta, step, here, falls, home, options) {
+  scale <- 1
+  n_evaluation <- 0
+  while (scale >= options$least_step) {
+    there <- look(theta + scale * step)
+    n_evaluation <- n_evaluation + 1
+    rise <- there$log_posterior - here$log_posterior
+    if (is.finite(rise) && rise >= -falls) {
+      return(list(
+        theta = theta + scale * step,
+        here = there,
+        n_evaluation = n_evaluation,
+        is_home = FALSE
+      ))
+    }
+    if (!is.null(home)) {
+      return(list(
+        theta = home,
+        here = look(home),
+        n_evaluation = n_evaluation + 1,
+        is_home = TRUE
+      ))
+    }
+    scale <- scale / 2
+  }
+  list(n_evaluation = n_evaluation)
 }
 
 # Quadratic convergence, or nothing left to gain in double precision? Gradients
