@@ -122,10 +122,11 @@ abort_several_bars <- function(terms, formula) {
          {.code (1 + x || {groups[[1]]})}, correlated ones
          {.code (1 + x | {groups[[1]]})}."
       } else {
-        "Crossed and nested effects do not factorise over groups. Make the
-         factor of few levels a covariate, take
-         {.code (1 | {paste(groups, collapse = ':')})}, or use brms or
-         glmmTMB on data of their size."
+        "Crossed and nested effects do not factorise over groups.
+         {.fn tall_gam} takes several such terms, of some hundred levels in all,
+         and draws are exact. With more make the factor of few levels a
+         covariate, take {.code (1 | {paste(groups, collapse = ':')})}, or use
+         brms or glmmTMB on data of their size."
       }
     ),
     argument = "formula",
@@ -160,13 +161,18 @@ check_effect_offset <- function(bar, formula) {
 check_group_term <- function(group, formula) {
   shown <- deparse1(group)
   if (has_call(group, "/")) {
+    each <- all.vars(group)
+    apart <- paste0("(1 | ", each, ")", collapse = " + ")
     abort_tall(
       "unsupported",
       c(
         "{.arg formula} has nested groups, {.code {shown}}, which are two
-         group-level terms: only one is fitted.",
-        i = "Take the inner groups, {.code {gsub('/', ':', shown)}}, with
-             covariates of the outer ones, or the outer groups alone."
+         group-level terms.",
+        i = "Of some hundred levels in all, {.fn tall_gam} takes
+             {.code {apart}} where those of the inner groups have names of
+             their own. Else take the inner groups,
+             {.code {gsub('/', ':', shown)}}, with covariates of the outer
+             ones, or the outer groups alone."
       ),
       argument = "formula",
       value = formula

@@ -9,7 +9,8 @@
 #' @param formula (formula) As in [tall_glm()], with one group-level term, by
 #'   lme4's conventions: `(1 | g)`, `(1 + x | g)`, or `(1 + x || g)` for effects
 #'   that are not correlated; at most three effects. The grouping factor may be
-#'   an interaction, `a:b`. Nested and crossed terms are refused.
+#'   an interaction, `a:b`. Nested and crossed terms are refused: [tall_gam()]
+#'   takes those of few levels.
 #' @param data (data frame, or a [source][tall_source]) The data. Those of a
 #'   source are brought to memory.
 #' @param family (family object, function or string) As in [tall_glm()]:
