@@ -119,8 +119,8 @@ find_scales <- function(
 # Some proposals, NULL: kernel_smh()'s own, and slices of what `found` has lines
 # for, whose tails the normal part of the surrogate does not know: from far out
 # in one no draw of that part leads back. In a step of the plan all is proposed
-# once, and slices, which cost next to nothing beside it, are half as many again
-# as lines, so that few are left out.
+# once, beside one or two lines twice, and slices, which cost next to nothing,
+# are half as many again as lines, so that few are left out.
 sliced_kernel <- function(proposal, found) {
   n_line <- NCOL(found$moves$lines %||% matrix(0, 0, 0))
   if (n_line > 0) {
@@ -128,10 +128,15 @@ sliced_kernel <- function(proposal, found) {
     is_mixture <- inherits(proposal, "tall_proposal_mixture")
     shares <- if (is_mixture) proposal$args$shares else 1
     n_slice <- ceiling(1.5 * n_line)
+    # such chains are short enough for another round
+    n_other <- if (n_line > 2) 1 else 2
     proposal <- do.call(proposal_mixture, c(
       list(proposal_slice(2)),
       proposal_members(proposal),
-      list(shares = c(n_slice, shares), times = min(n_slice + 1, 1000))
+      list(
+        shares = c(n_slice, n_other * shares),
+        times = min(n_slice + n_other, 1000)
+      )
     ))
   }
   kernel_smh(proposal = proposal, awkward = found$awkward)

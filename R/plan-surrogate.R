@@ -185,7 +185,7 @@ surrogate_moves <- function(covariance, wide, n_step = Inf, before = NULL) {
   }
   own <- found$pivot[seq_len(n)]
   moves$lines <- wide_lines(metric, wide[, own, drop = FALSE])
-  if (4 * n <= d) {
+  if (n > 2 && 4 * n <= d) {
     moves$held <- wide[, own, drop = FALSE]
   }
   if (n < d) {
