@@ -576,3 +576,41 @@ test_that("of few rows those of a rare level are known as they are", {
   expect_lt(max(found$rhat), 1.01)
   expect_gt(min(found$ess_bulk), 1200)
 })
+
+test_that("scales move while rare levels are held", {
+  data <- withr::with_seed(1, {
+    n <- 3000
+    data <- data.frame(x = stats::runif(n), z = stats::rnorm(n))
+    data$g <- factor(sample(c(letters[1:6], "r", "s", "t"), n, TRUE))
+    data$g[data$g %in% c("r", "s", "t")] <- "a"
+    data$g[1:12] <- rep(c("r", "s", "t"), 3:5)
+    eta <- sin(6 * data$x) + 0.3 * data$z
+    data$y <- stats::rbinom(n, 1, stats::plogis(eta))
+    # without an event
+    data$y[1:12] <- 0
+    data
+  })
+  fit <- function() {
+    tall_gam(
+      y ~ s(x, k = 8) + z + g,
+      data,
+      stats::binomial(),
+      prior = prior_normal(0, 2.5),
+      iter = 2500,
+      warmup = 500,
+      seed = 1,
+      refresh = 0
+    )
+  }
+  held <- fit()
+  expect_identical(ncol(held$gradient$surrogate$held), 3L)
+  expect_lt(max(posterior::summarise_draws(held, "rhat")$rhat), 1.01)
+  # all rows decide
+  local_settings(recipe = list(scales_acceptance = 1))
+  other <- fit()
+  expect_match(other$plan, "all rows")
+  expect_moments_near(
+    moments_at(held$unconstrained),
+    moments_at(other$unconstrained)
+  )
+})
