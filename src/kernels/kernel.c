@@ -1,6 +1,7 @@
 #include "kernels/kernel.h"
 
 #include "base/arena.h"
+#include "models/sweeps.h"
 
 size_t tb_kernel_self_size(const struct tb_kernel_type* type, size_t n_dim) {
   return tb_align(type->n_self) +
@@ -29,8 +30,12 @@ enum tb_status tb_kernel_init(struct tb_kernel* p_kernel,
              : status;
 }
 
-size_t tb_kernel_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  return p_kernel->type->n_state + p_kernel->n_array * n_dim * sizeof(double);
+size_t tb_kernel_state_size(const struct tb_kernel* p_kernel,
+                            const struct tb_model* p_model) {
+  return p_kernel->flags & TB_KERNEL_SWEEPS
+             ? p_model->type->sweeps->state_size(p_model)
+             : p_kernel->type->n_state +
+                   p_kernel->n_array * p_model->n_dim * sizeof(double);
 }
 
 void tb_kernel_step_info(const struct tb_chain* p_chain,

@@ -19,7 +19,9 @@ enum tb_kernel_flag {
   TB_KERNEL_FULL_GRADIENT = 1u << 3, /* a minibatch gradient will not do */
   TB_KERNEL_LOSS = 1u << 4, /* takes the minibatch's estimate of log pi */
   TB_KERNEL_FACTORISED =
-      1u << 5 /* takes the factorised test: no minibatches, no log pi */
+      1u << 5, /* takes the factorised test: no minibatches, no log pi */
+  TB_KERNEL_SWEEPS = 1u << 6 /* asks the model for sweeps: no gradient at all;
+                                its state is the model's */
 };
 
 struct tb_kernel_info {
@@ -87,7 +89,8 @@ size_t tb_kernel_self_size(const struct tb_kernel_type* type, size_t n_dim);
 enum tb_status tb_kernel_init(struct tb_kernel* p_kernel,
                               size_t n_dim,
                               const struct tb_params* p_params);
-size_t tb_kernel_state_size(const struct tb_kernel* p_kernel, size_t n_dim);
+size_t tb_kernel_state_size(const struct tb_kernel* p_kernel,
+                            const struct tb_model* p_model);
 /* `info` of a kernel with step sizes: the first */
 void tb_kernel_step_info(const struct tb_chain* p_chain,
                          struct tb_kernel_info* p_info);

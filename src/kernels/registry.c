@@ -7,6 +7,7 @@
   MEMBER(adam_mcmc)                                                            \
   MEMBER(baoab)                                                                \
   MEMBER(barker)                                                               \
+  MEMBER(gibbs)                                                                \
   MEMBER(hmc)                                                                  \
   MEMBER(mala)                                                                 \
   MEMBER(psgld)                                                                \

@@ -84,6 +84,7 @@ struct tb_curvature {
 struct tb_model;
 struct tb_model_blocks;
 struct tb_model_expansion;
+struct tb_model_sweeps;
 struct tb_mixtures;
 struct tb_shelf;
 
@@ -284,6 +285,10 @@ struct tb_model_type {
   void (*constrain)(const struct tb_model* p_model,
                     const double* v_theta,
                     double* v_natural);
+
+  /* models/sweeps.h: it moves its own chains, and has no gradient; NULL: others
+   * do */
+  const struct tb_model_sweeps* sweeps;
 
   /* models/expansion.h; NULL: rows do not act through a predictor each */
   const struct tb_model_expansion* expansion;

@@ -15,7 +15,8 @@
   MEMBER(pmf)                                                                  \
   MEMBER(native)                                                               \
   MEMBER(sums)                                                                 \
-  MEMBER(groups)
+  MEMBER(groups)                                                               \
+  MEMBER(crossed)
 
 #define MEMBER(name) extern const struct tb_model_type tb_model_##name;
 MEMBERS

@@ -85,6 +85,10 @@ static void slot_start_sampling(struct tb_slot* p_slot) {
 /* The gradient (and log posterior) where the chain stands, made anew. */
 static enum tb_status slot_gradient_anew(struct tb_run* p_run,
                                          struct tb_chain* p_chain) {
+  if (p_run->kernel.flags & TB_KERNEL_SWEEPS) {
+    memset(p_chain->v_gradient, 0, p_chain->n_dim * sizeof(double));
+    return TB_STATUS_ok; /* nobody asks for it */
+  }
   return p_run->kernel.flags & TB_KERNEL_METROPOLIS
              ? tb_test_start(p_chain)
              : tb_chain_gradient(p_chain,

@@ -10,7 +10,7 @@ void tb_run_lay_out_chains(struct tb_run* p_run, struct tb_arena* p_arena) {
   const size_t n_dim = p_model->n_dim, n_natural = p_model->n_natural;
   const bool wants_variance =
       (p_run->kernel.flags & TB_KERNEL_VARIANCE) || p_spec->n_noise_every > 0;
-  const size_t n_kernel = tb_kernel_state_size(&p_run->kernel, n_dim);
+  const size_t n_kernel = tb_kernel_state_size(&p_run->kernel, p_model);
   const size_t n_estimator =
       p_run->estimator.type->state_size == NULL
           ? 0

@@ -66,6 +66,8 @@ static enum tb_status run_check_members(const struct tb_run* p_run) {
   const unsigned model = p_run->spec.p_model->type->flags;
   const bool is_metropolis = kernel & TB_KERNEL_METROPOLIS;
   const bool is_refused =
+      ((kernel & TB_KERNEL_SWEEPS) != 0) !=
+          (p_run->spec.p_model->type->sweeps != NULL) ||
       (is_metropolis && (model & TB_MODEL_NO_DENSITY)) ||
       (is_metropolis && tb_run_test(p_run) == NULL) ||
       ((kernel & TB_KERNEL_FULL_GRADIENT) &&

@@ -21,6 +21,7 @@ struct check_case {
 extern const struct check_case check_ahead[];
 extern const struct check_case check_arrow[];
 extern const struct check_case check_base[];
+extern const struct check_case check_crossed[];
 extern const struct check_case check_data[];
 extern const struct check_case check_diagnostics[];
 extern const struct check_case check_factorised[];

@@ -16,6 +16,7 @@ static const struct {
     {"ahead", check_ahead},
     {"arrow", check_arrow},
     {"base", check_base},
+    {"crossed", check_crossed},
     {"data", check_data},
     {"diagnostics", check_diagnostics},
     {"factorised", check_factorised},

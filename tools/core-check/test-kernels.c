@@ -175,6 +175,7 @@ alternate_run(const char* name, double variant, size_t n_step, double* v_move) {
   const struct tb_estimator_type type = {.estimate = alternate};
   const struct tb_estimator estimator = {.type = &type};
   struct tb_kernel kernel = {.type = tb_kernel_find(name)};
+  const struct tb_model model = {.n_dim = N_DIM};
   const struct tb_target target = {.p_estimator = &estimator,
                                    .p_kernel = &kernel};
   double v_theta[N_DIM] = {0}, v_gradient[N_DIM], v_variance[N_DIM];
@@ -186,7 +187,7 @@ alternate_run(const char* name, double variant, size_t n_step, double* v_move) {
                            .step_scale = 1};
   kernel.p_self = check_alloc(1, tb_kernel_self_size(kernel.type, N_DIM));
   tb_kernel_init(&kernel, N_DIM, &params);
-  chain.p_kernel_state = check_alloc(1, tb_kernel_state_size(&kernel, N_DIM));
+  chain.p_kernel_state = check_alloc(1, tb_kernel_state_size(&kernel, &model));
   tb_rng_init(&chain.v_rng[TB_STREAM_noise], 3, 0, TB_STREAM_noise);
   kernel.type->start(&chain);
   alternate(&chain, v_theta, v_gradient, NULL);

@@ -1,0 +1,482 @@
+/* Regressions with several grouping factors: sweeps against the laws that they
+ * must leave alone. */
+#include "check.h"
+#include "fixture.h"
+
+#include "base/variates.h"
+#include "models/crossed-inside.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Three factors: two that are crossed within two parts of the rows, and one
+ * that the second is nested in; the first has a slope as well. x: ones, a
+ * covariate, one that is constant within levels of the first factor. */
+enum {
+  N_ROW = 48,
+  N_COEF = 3,
+  N_EFFECT = 5 * 2 + 4 + 2,
+  N_DIM_MOST = N_COEF + 3 + 1 + 1 + 1,
+  N_STAT = 2 * N_DIM_MOST + 8
+};
+
+static const double v_level_count[] = {5, 4, 2};
+
+struct design {
+  double v_x[N_ROW * N_COEF], v_level[3 * N_ROW], v_y[N_ROW];
+  double v_weight[N_ROW], v_offset[N_ROW];
+};
+
+static void set_design(struct design* d) {
+  struct tb_rng rng;
+  tb_rng_init(&rng, 77, 0, TB_STREAM_noise);
+  for (size_t i = 0; i < N_ROW; ++i) {
+    const size_t part = i % 2;
+    const size_t one = part == 0 ? i / 2 % 2 : 2 + i / 2 % 3;
+    const size_t other = 2 * part + (i / 4 + i / 12) % 2;
+    d->v_level[i] = 1 + (double)one;
+    d->v_level[N_ROW + i] = 1 + (double)other;
+    d->v_level[2 * N_ROW + i] = 1 + (double)(other / 2);
+    d->v_x[i] = 1;
+    d->v_x[N_ROW + i] = tb_rng_norm(&rng);
+    d->v_x[2 * N_ROW + i] = 0.5 * (double)one - 1;
+    d->v_y[i] = i % 3 == 0;
+    d->v_weight[i] = 0.5 + tb_rng_unif(&rng);
+    d->v_offset[i] = 0.3 * tb_rng_norm(&rng);
+  }
+}
+
+/* normal priors of coefficients and of the logarithms of the response's own
+ * parameter, or Laplace's and uniform ones of the coefficients */
+static void crossed_fixture(struct fixture* p, const char* name, bool is_odd) {
+  struct design* d = check_alloc(1, sizeof *d);
+  const struct tb_response_type* type = tb_response_find(name, NULL);
+  const double n_aux = (double)type->n_aux;
+  const size_t n_dim = N_COEF + 5 + type->n_aux;
+  double v_prior[3 * N_DIM_MOST] = {0};
+  for (size_t j = 0; j < n_dim; ++j) {
+    const bool is_flat = j >= N_COEF && j < N_COEF + 5;
+    const bool is_aux = j >= N_COEF + 5;
+    v_prior[j] = is_flat ? 0 : is_odd && j == 0 ? 2 : is_odd && j == 2 ? 5 : 1;
+    v_prior[n_dim + j] = is_aux ? 0.5 : 0;
+    v_prior[2 * n_dim + j] = is_aux ? 0.3 : 0.8;
+  }
+  set_design(d);
+  for (size_t i = 0; i < N_ROW; ++i) {
+    d->v_y[i] = strcmp(name, "Gamma") == 0 ? 0.5 + d->v_y[i] : d->v_y[i];
+  }
+  const double place = fixture_place(name), aux = NAN, n_coef = N_COEF;
+  const double v_z[] = {0, 1, 0, 0}, v_scale[] = {0.6, 0.4, 0.7, 0.5};
+  const double v_q[] = {2, 1, 1}, v_one[] = {1, 1, 1}, v_df[] = {3, 3, 3};
+  const double v_lkj[] = {2, 1, 1};
+  const bool weighs = type->flags & TB_RESPONSE_PRECISION;
+  const struct tb_param v_param[] = {
+      {"x", d->v_x, NULL, N_ROW * N_COEF, N_ROW},
+      {"y", d->v_y, NULL, N_ROW, N_ROW},
+      {"offset", d->v_offset, NULL, N_ROW, N_ROW},
+      {"level", d->v_level, NULL, 3 * N_ROW, N_ROW},
+      {"n_coef", &n_coef, NULL, 1, 1},
+      {"n_column", &n_coef, NULL, 1, 1},
+      {"n_level", v_level_count, NULL, 3, 3},
+      {"n_effect", v_q, NULL, 3, 3},
+      {"correlated", v_one, NULL, 3, 3},
+      {"sd_kind", v_one, NULL, 3, 3},
+      {"sd_df", v_df, NULL, 3, 3},
+      {"lkj", v_lkj, NULL, 3, 3},
+      {"z", v_z, NULL, 4, 4},
+      {"sd_scale", v_scale, NULL, 4, 4},
+      {"response", &place, NULL, 1, 1},
+      {"prior_kind", v_prior, NULL, n_dim, n_dim},
+      {"prior_location", v_prior + n_dim, NULL, n_dim, n_dim},
+      {"prior_scale", v_prior + 2 * n_dim, NULL, n_dim, n_dim},
+      {"aux", &aux, NULL, type->n_aux, type->n_aux},
+      {"weights", d->v_weight, NULL, N_ROW, N_ROW}};
+  const size_t n_param = sizeof v_param / sizeof *v_param;
+  const struct tb_params params = {v_param, weighs ? n_param : n_param - 1};
+  (void)n_aux;
+  *p = (struct fixture){.model = {.type = tb_model_find("crossed")}};
+  if (fixture_create(&p->model, &params) != TB_STATUS_ok) {
+    abort();
+  }
+  fixture_finish(p);
+  free(d);
+}
+
+/* ---- draws of theta, u and y ---- */
+
+static void draw_prior(const struct crossed* p,
+                       struct tb_rng* p_rng,
+                       double* v_theta,
+                       double* v_u) {
+  for (size_t j = 0; j < p->n_coef; ++j) {
+    const double kind = p->prior.v_kind[j], unif = tb_rng_unif(p_rng);
+    const double laplace =
+        (unif < 0.5 ? 1 : -1) * log(fmin(unif, 1 - unif) * 2);
+    v_theta[j] = 0.8 * (kind == 1   ? tb_rng_norm(p_rng)
+                        : kind == 2 ? laplace
+                                    : 2 * unif - 1);
+  }
+  for (size_t k = 0; k < p->n_factor; ++k) {
+    const struct crossed_factor* f = &p->v_factor[k];
+    double* v_lambda = v_theta + f->at_lambda;
+    crossed_square root;
+    for (size_t a = 0; a < f->n_effect; ++a) {
+      v_lambda[a] = log(f->v_scale[a] * fabs(tb_rng_norm(p_rng)));
+    }
+    if (f->n_lambda > f->n_effect) {
+      double r;
+      do { /* LKJ(2) of two: 1 - r^2 */
+        r = 2 * tb_rng_unif(p_rng) - 1;
+      } while (tb_rng_unif(p_rng) > 1 - r * r);
+      v_lambda[2] = atanh(r);
+    }
+    crossed_root(f, v_lambda, root);
+    for (size_t g = 0; g < f->n_level; ++g) {
+      double v[CROSSED_EFFECT];
+      tb_rng_fill_norm(p_rng, v, f->n_effect);
+      for (size_t a = 0; a < f->n_effect; ++a) {
+        double* u = &v_u[f->at_effect + g * f->n_effect + a];
+        *u = 0;
+        for (size_t b = 0; b <= a; ++b) {
+          *u += root[a][b] * v[b];
+        }
+      }
+    }
+  }
+  for (size_t k = 0; k < p->n_aux; ++k) {
+    v_theta[p->prior.n_dim - p->n_aux + k] = 0.5 + 0.3 * tb_rng_norm(p_rng);
+  }
+}
+
+static void predictors(const struct crossed* p,
+                       const double* v_theta,
+                       const double* v_u,
+                       double* v_eta) {
+  for (size_t i = 0; i < p->n_row; ++i) {
+    v_eta[i] = p->v_offset[i];
+    for (size_t j = 0; j < p->n_coef; ++j) {
+      const double* v_x = p->v_column[j];
+      v_eta[i] += v_theta[j] * (v_x == NULL ? 1 : v_x[i]);
+    }
+    for (size_t k = 0; k < p->n_factor; ++k) {
+      const struct crossed_factor* f = &p->v_factor[k];
+      const double* v = v_u + f->at_effect +
+                        (size_t)f->v_level[i] * f->n_effect;
+      for (size_t a = 0; a < f->n_effect; ++a) {
+        v_eta[i] += v[a] * (f->v_column[a] == NULL ? 1 : f->v_column[a][i]);
+      }
+    }
+  }
+}
+
+/* into the model, whose rows nobody else sees */
+static void draw_rows(struct crossed* p,
+                      struct tb_rng* p_rng,
+                      const double* v_theta,
+                      const double* v_u) {
+  const char* name = p->response.type->name;
+  const double aux = exp(v_theta[p->prior.n_dim - 1]);
+  double v_eta[N_ROW];
+  predictors(p, v_theta, v_u, v_eta);
+  for (size_t i = 0; i < N_ROW; ++i) {
+    if (strcmp(name, "gaussian") == 0) {
+      p->v_y[i] =
+          v_eta[i] + aux / sqrt(p->v_weight[i]) * tb_rng_norm(p_rng);
+    } else if (strcmp(name, "binomial") == 0) {
+      p->v_y[i] = tb_rng_unif(p_rng) < 1 / (1 + exp(-v_eta[i]));
+    } else if (strcmp(name, "poisson") == 0) {
+      p->v_y[i] = tb_rng_poisson(p_rng, exp(v_eta[i]));
+    } else {
+      p->v_y[i] = tb_rng_gamma(p_rng, aux) / aux * exp(v_eta[i]);
+    }
+  }
+}
+
+static void statistics(const struct crossed* p,
+                       const double* v_theta,
+                       const double* v_u,
+                       double* v) {
+  for (size_t j = 0; j < p->prior.n_dim; ++j) {
+    *v++ = v_theta[j];
+    *v++ = v_theta[j] * v_theta[j];
+  }
+  for (size_t k = 0; k < p->n_factor; ++k) {
+    const struct crossed_factor* f = &p->v_factor[k];
+    for (size_t a = 0; a < f->n_effect; ++a) {
+      double sum = 0, square = 0;
+      for (size_t g = 0; g < f->n_level; ++g) {
+        const double u = v_u[f->at_effect + g * f->n_effect + a];
+        sum += u;
+        square += u * u;
+      }
+      *v++ = sum;
+      *v++ = square;
+    }
+  }
+}
+
+/* a chain's state that the test holds */
+struct held {
+  struct tb_sweep sweep;
+  double v_theta[N_DIM_MOST];
+  double* v_u;
+};
+
+static void hold(struct fixture* p, struct held* h) {
+  const struct tb_model_sweeps* sweeps = p->model.type->sweeps;
+  h->sweep = (struct tb_sweep){
+      .v_theta = h->v_theta,
+      .p_state = check_alloc(1, sweeps->state_size(&p->model)),
+      .p_rng = &p->rng};
+  memset(h->v_theta, 0, sizeof h->v_theta);
+  if (sweeps->start(&p->model, &p->work, &h->sweep) != TB_STATUS_ok) {
+    abort();
+  }
+  h->v_u = (double*)sweeps->effects(&p->model, h->sweep.p_state);
+}
+
+/* ---- laws ---- */
+
+/* Geweke (2004, JASA 99:799): draws of (theta, u) by sweeps, with new rows
+ * between them, are draws of the prior. */
+static void joint_law(struct check* p_check, const char* name, bool is_odd) {
+  enum { N_BATCH = 100, EACH = 1000, N_PRIOR = 200000 };
+  struct fixture f;
+  struct held h;
+  struct tb_rng rng;
+  crossed_fixture(&f, name, is_odd);
+  struct crossed* p = f.model.p_self;
+  tb_rng_init(&rng, 5, 0, TB_STREAM_noise);
+  double v_mean[N_STAT] = {0}, v_square[N_STAT] = {0}, v[N_STAT] = {0};
+  for (size_t t = 0; t < N_PRIOR; ++t) {
+    double v_theta[N_DIM_MOST], v_u[N_EFFECT];
+    draw_prior(p, &rng, v_theta, v_u);
+    statistics(p, v_theta, v_u, v);
+    for (size_t s = 0; s < N_STAT; ++s) {
+      v_mean[s] += v[s] / N_PRIOR;
+      v_square[s] += v[s] * v[s] / N_PRIOR;
+    }
+  }
+  hold(&f, &h);
+  draw_prior(p, &rng, h.v_theta, h.v_u);
+  draw_rows(p, &rng, h.v_theta, h.v_u);
+  double v_sum[N_STAT] = {0}, v_all[N_STAT] = {0}, v_spread[N_STAT] = {0};
+  for (size_t b = 0; b < N_BATCH; ++b) {
+    memset(v_sum, 0, sizeof v_sum);
+    for (size_t t = 0; t < EACH; ++t) {
+      CHECK(f.model.type->sweeps->sweep(&f.model, &f.work, &h.sweep) ==
+            TB_STATUS_ok);
+      draw_rows(p, &rng, h.v_theta, h.v_u);
+      statistics(p, h.v_theta, h.v_u, v);
+      for (size_t s = 0; s < N_STAT; ++s) {
+        v_sum[s] += v[s] / EACH;
+      }
+    }
+    for (size_t s = 0; s < N_STAT; ++s) {
+      v_all[s] += v_sum[s] / N_BATCH;
+      v_spread[s] += v_sum[s] * v_sum[s] / N_BATCH;
+    }
+  }
+  const size_t n_stat = 2 * f.model.n_dim + 8;
+  for (size_t s = 0; s < n_stat; ++s) {
+    const double by_prior = (v_square[s] - v_mean[s] * v_mean[s]) / N_PRIOR;
+    const double by_sweep = (v_spread[s] - v_all[s] * v_all[s]) / N_BATCH;
+    CHECK(by_sweep > 0);
+    CHECK_CLOSE((v_all[s] - v_mean[s]) / sqrt(by_prior + by_sweep), 0, 4.5);
+    if (getenv("SHOW") != NULL) {
+      printf("%s %2zu prior %8.4f sweeps %8.4f se %.4f z %.2f\n",
+             name,
+             s,
+             v_mean[s],
+             v_all[s],
+             sqrt(by_prior + by_sweep),
+             (v_all[s] - v_mean[s]) / sqrt(by_prior + by_sweep));
+    }
+  }
+  CHECK(h.sweep.n_propose == 0 || h.sweep.n_accept > 0.3 * h.sweep.n_propose);
+  if (getenv("SHOW") != NULL) {
+    printf("accept %g\n", h.sweep.n_accept / h.sweep.n_propose);
+  }
+  free(h.sweep.p_state);
+  fixture_free(&f);
+}
+
+static void joint_law_of_normal_rows(struct check* p_check) {
+  joint_law(p_check, "gaussian", false);
+  joint_law(p_check, "gaussian", true);
+}
+
+static void joint_law_of_other_rows(struct check* p_check) {
+  joint_law(p_check, "binomial", false);
+  joint_law(p_check, "poisson", true);
+  joint_law(p_check, "Gamma", false);
+}
+
+/* one of the moves that cost no data */
+static void shift(const struct crossed* p,
+                  struct tb_rng* p_rng,
+                  size_t which,
+                  double* v_theta,
+                  double* v_u) {
+  double v_slope[N_DIM_MOST], v_hessian[N_DIM_MOST * N_DIM_MOST];
+  double v_part[N_EFFECT];
+  struct crossed_chain c = {.p = p,
+                            .v_theta = v_theta,
+                            .v_u = v_u,
+                            .p_rng = p_rng,
+                            .v_slope = v_slope,
+                            .v_hessian = v_hessian,
+                            .v_part = v_part};
+  if (which < p->n_tie) {
+    crossed_shift_tie(&c, &p->v_tie[which]);
+  } else {
+    crossed_shift_link(&c, &p->v_link[which - p->n_tie]);
+  }
+}
+
+/* From draws x of the prior to x': predictors stay, and g(x) h(x') has the mean
+ * of h(x) g(x') for all statistics g and h. */
+static void shifts_are_reversible(struct check* p_check, bool is_odd) {
+  enum { N = 40000 };
+  struct fixture f;
+  struct tb_rng rng;
+  crossed_fixture(&f, "binomial", is_odd);
+  const struct crossed* p = f.model.p_self;
+  const size_t n_stat = 2 * f.model.n_dim + 8;
+  tb_rng_init(&rng, 15, 0, TB_STREAM_noise);
+  /* ones and the level covariate in three factors and one, x in its slope */
+  CHECK(p->n_tie == 5 && p->n_link == 3);
+  CHECK(p->v_link[0].n_part == 2 && p->v_link[2].n_part == 2);
+  for (size_t which = 0; which < p->n_tie + p->n_link; ++which) {
+    double v_sum[N_STAT][N_STAT] = {{0}}, v_square[N_STAT][N_STAT] = {{0}};
+    double moved = 0;
+    for (size_t t = 0; t < N; ++t) {
+      double v_theta[N_DIM_MOST], v_u[N_EFFECT];
+      double v_eta[N_ROW], v_new[N_ROW], v[N_STAT], w[N_STAT];
+      draw_prior(p, &rng, v_theta, v_u);
+      predictors(p, v_theta, v_u, v_eta);
+      statistics(p, v_theta, v_u, v);
+      shift(p, &rng, which, v_theta, v_u);
+      predictors(p, v_theta, v_u, v_new);
+      statistics(p, v_theta, v_u, w);
+      for (size_t i = 0; i < N_ROW; ++i) {
+        CHECK_CLOSE(v_new[i], v_eta[i], 1e-12 * (1 + fabs(v_eta[i])));
+      }
+      for (size_t g = 0; g < n_stat; ++g) {
+        moved += fabs(v[g] - w[g]);
+        for (size_t h = 0; h < g; ++h) {
+          const double e = v[g] * w[h] - v[h] * w[g];
+          v_sum[g][h] += e;
+          v_square[g][h] += e * e;
+        }
+      }
+    }
+    CHECK(moved > 0.1 * N);
+    for (size_t g = 0; g < n_stat; ++g) {
+      for (size_t h = 0; h < g; ++h) {
+        if (v_square[g][h] > 1e-12 * N) {
+          CHECK_CLOSE(v_sum[g][h] / sqrt(v_square[g][h]), 0, 5);
+        }
+      }
+    }
+  }
+  fixture_free(&f);
+}
+
+static void shifts_cost_nothing(struct check* p_check) {
+  shifts_are_reversible(p_check, false);
+  shifts_are_reversible(p_check, true);
+}
+
+/* Draws do not depend on slices, threads, or where a run was saved. */
+static void runs_are_chains(struct check* p_check) {
+  enum { CHAINS = 3, WARMUP = 20, STEPS = 30, N = STEPS * CHAINS * N_DIM_MOST };
+  static const char* const v_name[] = {"gaussian", "binomial", "Gamma"};
+  for (size_t k = 0; k < 3; ++k) {
+    struct fixture f;
+    double v_init[N_DIM_MOST * CHAINS] = {0}, v_one[N], v_other[N];
+    crossed_fixture(&f, v_name[k], false);
+    const size_t n_dim = f.model.n_dim, n_all = STEPS * CHAINS * n_dim;
+    const struct fixture_run what = {.kernel = "gibbs",
+                                     .estimator = "full",
+                                     .n_chain = CHAINS,
+                                     .n_warmup = WARMUP,
+                                     .n_sampling = STEPS,
+                                     .seed = 3,
+                                     .v_init = v_init};
+    CHECK(fixture_run_go(&f, &what, 1000, v_one) == TB_STATUS_ok);
+    CHECK(fixture_run_go(&f, &what, 3, v_other) == TB_STATUS_ok);
+    CHECK(memcmp(v_one, v_other, n_all * sizeof(double)) == 0);
+    /* saved after 13 kept draws, and again two threads at work */
+    struct fixture_run part = what;
+    const struct tb_recorder recorder = {.n_keep = STEPS, .v_draw = v_other};
+    struct tb_run *p_first, *p_second;
+    part.n_sampling = 13;
+    CHECK(fixture_run_create(&f, &part, &p_first) == TB_STATUS_ok);
+    CHECK(tb_run_start(p_first) == TB_STATUS_ok);
+    tb_run_advance(p_first, 1000, 2, &recorder);
+    part.n_warmup = 0;
+    part.n_sampling = STEPS - 13;
+    CHECK(fixture_run_create(&f, &part, &p_second) == TB_STATUS_ok);
+    const size_t n_byte = tb_run_saved_size(p_first);
+    void* p_byte = check_alloc(1, n_byte);
+    for (size_t c = 0; c < CHAINS; ++c) {
+      tb_run_save(p_first, c, p_byte);
+      CHECK(tb_run_load(p_second, c, p_byte, n_byte) == TB_STATUS_ok);
+    }
+    double v_rest[N];
+    const struct tb_recorder rest = {.n_keep = STEPS - 13, .v_draw = v_rest};
+    tb_run_advance(p_second, 1000, 2, &rest);
+    for (size_t c = 0; c < CHAINS; ++c) {
+      const double* v_moment =
+          f.model.type->sweeps->moments(&f.model,
+                                        tb_run_chain(p_second, c)
+                                            ->p_kernel_state);
+      CHECK(v_moment[0] == STEPS);
+      for (size_t j = 0; j < n_dim; ++j) {
+        for (size_t t = 0; t < STEPS; ++t) {
+          const double* v_from =
+              t < 13 ? v_other + t + STEPS * (c + CHAINS * j)
+                     : v_rest + (t - 13) + (STEPS - 13) * (c + CHAINS * j);
+          CHECK(*v_from == v_one[t + STEPS * (c + CHAINS * j)]);
+        }
+      }
+    }
+    free(p_byte);
+    tb_run_destroy(p_first);
+    tb_run_destroy(p_second);
+    fixture_free(&f);
+  }
+}
+
+/* What sweeps has no gradient, and what has one no sweeps. */
+static void others_are_refused(struct check* p_check) {
+  struct fixture f, glm;
+  struct tb_run* p_run = NULL;
+  double v_init[N_DIM_MOST] = {0};
+  struct fixture_run what = {.kernel = "mala",
+                             .estimator = "full",
+                             .n_chain = 1,
+                             .n_sampling = 1,
+                             .v_init = v_init};
+  crossed_fixture(&f, "binomial", false);
+  fixture_glm(&glm, 50, 3, 1, 0);
+  CHECK(fixture_run_create(&f, &what, &p_run) == TB_STATUS_unsupported);
+  what.kernel = "sgld";
+  CHECK(fixture_run_create(&f, &what, &p_run) == TB_STATUS_unsupported);
+  what.kernel = "gibbs";
+  CHECK(fixture_run_create(&glm, &what, &p_run) == TB_STATUS_unsupported);
+  fixture_free(&f);
+  fixture_free(&glm);
+}
+
+const struct check_case check_crossed[] = {
+    {"sweeps leave the joint law of normal rows", joint_law_of_normal_rows},
+    {"sweeps leave the joint law of other rows", joint_law_of_other_rows},
+    {"shifts leave predictors and law", shifts_cost_nothing},
+    {"draws of sweeps depend on no slice, thread or save", runs_are_chains},
+    {"models that sweep are refused by others", others_are_refused},
+    {NULL, NULL},
+};
