@@ -81,13 +81,16 @@ glmer_matrices <- function(frame, bars, family) {
 
 most_effects <- 3
 
-check_effects <- function(effects) {
+check_effects <- function(
+  effects,
+  because = "the quadrature takes a grid of nodes in each"
+) {
   if (length(effects) > most_effects) {
     abort_tall(
       "unsupported",
       c(
         "A group may have at most {most_effects} effects, not
-         {length(effects)}: the quadrature takes a grid of nodes in each.",
+         {length(effects)}: {because}.",
         x = "They are {quote_columns(effects)}."
       )
     )

@@ -181,6 +181,16 @@ sampler_text <- function(fit) {
   } else {
     mean(fit$sizes, na.rm = TRUE)
   }
+  if (kernel_sweeps(fit$kernel)) {
+    # normal responses have nothing to accept
+    rates <- fit$chains$acceptance
+    exactness <- if (all(is.na(rates))) {
+      paste0(" (", exact_text(fit), ")")
+    } else {
+      metropolis_text(fit, exact_text(fit))
+    }
+    return(paste0(kernel_traits(fit$kernel)$text, exactness))
+  }
   if (kernel_is_factorised(fit$kernel)) {
     return(paste0(
       kernel_traits(fit$kernel)$text,

@@ -377,7 +377,7 @@ kernel_has_density <- function(kernel) {
     return(TRUE)
   }
   info <- kernel_info(kernel)
-  info$is_metropolis && !info$uses_loss && !info$is_factorised
+  info$is_metropolis && !info$uses_loss && !info$is_factorised && !info$sweeps
 }
 
 # ---- what runs with what -----------------------------------------------------

@@ -300,7 +300,8 @@ independent_info <- list(
   needs_full_gradient = FALSE,
   has_tolerance = FALSE,
   is_factorised = FALSE,
-  has_companion = FALSE
+  has_companion = FALSE,
+  sweeps = FALSE
 )
 
 # Kernels that leave out the noise do not sample the posterior.

@@ -25,6 +25,8 @@
 # is_far_from_normal: is it known before anyone has looked?
 # is_grouped: are its rows groups, whose effects are integrated out?
 # is_noisy: is noise added to its gradients?
+# is_swept: does it move its own chains, by sweeps? Then it has no gradient, and
+#   kernel_gibbs() alone samples it.
 # is_users: is its density a user's own, of which nothing is known?
 # runs_r: does the core call functions of R, which may stop a chain?
 usual_traits <- list(
@@ -42,6 +44,7 @@ usual_traits <- list(
   is_far_from_normal = FALSE,
   is_grouped = FALSE,
   is_noisy = FALSE,
+  is_swept = FALSE,
   is_users = FALSE,
   runs_r = FALSE
 )

@@ -87,8 +87,11 @@ model_is_unloaded <- function(model) {
 }
 
 # A model whose data are there.
-check_model <- function(model, arg = "model") {
+check_model <- function(model, arg = "model", may_sweep = FALSE) {
   check_spec(model, "tall_model", "model_*()", arg = arg)
+  if (!may_sweep) {
+    check_not_swept(model, arg)
+  }
   if (model_is_unloaded(model)) {
     abort_tall(
       "stale",
@@ -112,6 +115,33 @@ check_model <- function(model, arg = "model") {
     )
   }
   invisible(model)
+}
+
+# Of effects that are sampled with them, parameters alone have no density that
+# anything but sweeps could be made of.
+check_not_swept <- function(model, arg = "model") {
+  if (isTRUE(model$traits$is_swept)) {
+    abort_swept(model, NULL, arg)
+  }
+}
+
+# used: a constructor that was given, or NULL.
+abort_swept <- function(model, used, arg) {
+  abort_tall(
+    "unsupported",
+    c(
+      if (is.null(used)) {
+        "{.code {model$label}()} has no log posterior of its parameters alone:
+         its effects are sampled with them, by {.fn kernel_gibbs}."
+      } else {
+        "{.code {model$label}()} is sampled by {.fn kernel_gibbs}, which draws
+         its effects, and not with {.code {used}()}."
+      },
+      i = "Use {.fn model_groups}, which integrates the effects of one factor
+           out, for anything else."
+    ),
+    argument = arg
+  )
 }
 
 # For weights that are made of it.
@@ -165,6 +195,7 @@ model_evaluate <- function(
   density = TRUE,
   needs_finite = TRUE
 ) {
+  check_not_swept(model)
   code <- c(likelihood = 1L, prior = 2L, posterior = 3L)[[match.arg(parts)]]
   weight <- weight * likelihood_scale(model)
   out <- .Call(

@@ -246,7 +246,7 @@ sg_sample <- function(
 ) {
   began <- clock()
   check_no_foreign(..., .known = names(formals(sg_sample)))
-  check_model(model)
+  check_model(model, may_sweep = TRUE)
   lambda <- check_lambda(lambda, model)
   model <- temper_model(model, lambda)
   control <- check_control(
@@ -313,7 +313,10 @@ sample_model <- function(model, run, in_place = FALSE, whitens = FALSE) {
   init <- check_init(run$init, model, control$chains)
   check_kernel_bounds(sampler$kernel, model)
   begin_nodes(model)
-  plan <- if (has_kernel) {
+  check_sweeps(if (!model$traits$is_swept) sampler$kernel, model)
+  plan <- if (model$traits$is_swept) {
+    plan_sweeps(model, sampler, control)
+  } else if (has_kernel) {
     plan_explicit(model, sampler, control)
   } else {
     plan_recipe(model, sampler, found, in_place)

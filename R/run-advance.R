@@ -17,7 +17,10 @@ buffer_sizes <- function(model, control, plan, n_keep) {
       gradient = if ("gradients" %in% control$keep) n_dim,
       size = 1,
       weight = if (schedule_traits(plan$schedule)$is_weighted) 1,
-      log_posterior = if (kernel_has_density(plan$kernel)) 1
+      log_posterior = if (kernel_has_density(plan$kernel)) 1,
+      effect = if (identical(plan$kernel$args$keep_effects, "draws")) {
+        length(effect_names(model))
+      }
     )
   )
 }

@@ -51,7 +51,7 @@ rejoin_chains <- function(fit, model) {
   whole$control <- fit$control
   whole$model <- plan$model
   whole$fingerprint <- plan$model$fingerprint
-  whole <- add_segment(whole, segment)
+  whole <- add_segment(whole, segment, plan$model)
   whole$time <- fit$time
   whole$cpu <- fit$cpu
   warn_segment(whole, segment)

@@ -115,7 +115,7 @@ new_fit <- function(plan, control, segment, time, progress = NULL) {
     ),
     class = "tall_fit"
   )
-  add_segment(keep_model(fit, plan), segment)
+  add_segment(keep_model(fit, plan), segment, model)
 }
 
 # Of the names of all variables (coordinates), those whose draws are kept.
@@ -124,13 +124,14 @@ recorded <- function(names, control) {
 }
 
 # Append what a segment made.
-add_segment <- function(fit, segment) {
+add_segment <- function(fit, segment, model) {
   fit$halted <- NULL
   earlier <- fit
   reports <- segment$reports
   status <- vapply(reports, function(r) r$status, 0)
   kept <- vapply(reports, function(r) r$n_kept, 0)
   fit <- add_draws(fit, segment, status, kept)
+  fit <- add_effects(fit, model, segment, alive_chains(status))
   fit$saved <- lapply(reports, function(r) r$saved)
   fit$bias_blocks <- add_bias(fit, reports)
   if ("none" %in% fit$control$keep) {
@@ -187,7 +188,7 @@ add_passes <- function(before, after) {
 add_draws <- function(fit, segment, status, kept) {
   buffers <- segment$buffers
   n_chain <- length(kept)
-  alive <- if (any(status == 0)) which(status == 0) else seq_len(n_chain)
+  alive <- alive_chains(status)
   n <- min(kept[alive])
   shape <- function(x, k) array(x, c(segment$n_keep, n_chain, k))
   cut <- function(x, k) shape(x, k)[seq_len(n), alive, , drop = FALSE]
@@ -234,6 +235,11 @@ add_draws <- function(fit, segment, status, kept) {
     )
   }
   fit
+}
+
+# Those that go on; all, where all were stopped.
+alive_chains <- function(status) {
+  if (any(status == 0)) which(status == 0) else seq_along(status)
 }
 
 # Draws of the chains that go on; all of them, where none was stopped.

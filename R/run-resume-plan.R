@@ -15,7 +15,7 @@ resume_plan <- function(fit, model, n_step) {
   if (is.null(model)) {
     model <- fit_model(fit)
   } else {
-    check_model(model)
+    check_model(model, may_sweep = TRUE)
     is_same <- identical(model$fingerprint, fit$fingerprint)
     if (!is_same && !is_mended(model, fit)) {
       abort_input(

@@ -87,7 +87,7 @@ sg_resume <- function(
       work$n_warmup +
       ceiling(work$n_sampling / fit$steps)
   )
-  fit <- add_segment(fit, segment)
+  fit <- add_segment(fit, segment, plan$model)
   fit <- add_quadrature(fit, plan$model, segment)
   warn_segment(fit, segment)
   warn_quadrature(fit, plan$model)

@@ -1,7 +1,8 @@
 /* Parameters of a family member, as R passed them: named arrays of doubles.
  * One shape for every member of every family, so that a new kernel, scheme,
- * estimator, schedule or model needs no door of its own. Responses, "y", may be
- * whole numbers instead, which long ones need no copy for.
+ * estimator, schedule or model needs no door of its own. Responses, "y", and
+ * levels of factors, "level", may be whole numbers instead, which long ones
+ * need no copy for.
  *
  * The arrays belong to R and live as long as the call: a member that needs a
  * value later copies it in its `init`. */
@@ -16,7 +17,7 @@ struct tb_param {
   const double* v_value; /* n_value doubles, column-major if a matrix; with
                             n_value 0 the address of something else */
   const int* v_whole;    /* n_value whole numbers in their place, v_value is
-                            NULL then; NULL in all but "y" */
+                            NULL then; NULL in all but "y" and "level" */
   size_t n_value;
   size_t n_row; /* rows if a matrix, n_value otherwise */
 };

@@ -256,7 +256,9 @@ struct tb_params ffi_params(SEXP x) {
           .v_value = (const double*)(const void*)ffi_columns_of(value, name)};
       continue;
     }
-    const bool is_whole = strcmp(name, "y") == 0 && ffi_is_whole(value);
+    const bool may_be_whole =
+        strcmp(name, "y") == 0 || strcmp(name, "level") == 0;
+    const bool is_whole = may_be_whole && ffi_is_whole(value);
     if (TYPEOF(value) != REALSXP && !is_whole) {
       ffi_fault(name);
     }

@@ -230,8 +230,11 @@ SEXP ffi_kernel_info(SEXP kernel, SEXP n_dim) {
   if (tb_kernel_init(&one, n, &member.params) != TB_STATUS_ok) {
     ffi_fault("kernel parameters");
   }
-  SEXP out = PROTECT(ffi_list(8));
-  ffi_add_flag(out, "is_metropolis", one.flags & TB_KERNEL_METROPOLIS);
+  SEXP out = PROTECT(ffi_list(9));
+  /* sweeps accept and reject, too */
+  ffi_add_flag(out,
+               "is_metropolis",
+               one.flags & (TB_KERNEL_METROPOLIS | TB_KERNEL_SWEEPS));
   ffi_add_flag(out, "uses_variance", one.flags & TB_KERNEL_VARIANCE);
   ffi_add_flag(out, "takes_schedule", !(one.flags & TB_KERNEL_CONSTANT_STEP));
   ffi_add_flag(out, "uses_loss", one.flags & TB_KERNEL_LOSS);
@@ -239,6 +242,7 @@ SEXP ffi_kernel_info(SEXP kernel, SEXP n_dim) {
   ffi_add_flag(out, "has_tolerance", one.type->beyond != NULL);
   ffi_add_flag(out, "is_factorised", one.flags & TB_KERNEL_FACTORISED);
   ffi_add_flag(out, "has_companion", one.type->step_normal != NULL);
+  ffi_add_flag(out, "sweeps", one.flags & TB_KERNEL_SWEEPS);
   UNPROTECT(1);
   return out;
 }

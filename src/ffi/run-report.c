@@ -3,6 +3,7 @@
 
 #include "gradients/gradient.h"
 #include "kernels/kernel.h"
+#include "models/sweeps.h"
 
 #include <string.h>
 
@@ -54,6 +55,16 @@ SEXP ffi_run_status(SEXP run) {
   return out;
 }
 
+/* Of a model that sweeps: see moments() of struct tb_model_sweeps. */
+static SEXP effect_moments(const struct tb_model* p_model,
+                           const struct tb_chain* p_chain) {
+  const struct tb_model_sweeps* sweeps = p_model->type->sweeps;
+  return sweeps == NULL
+             ? R_NilValue
+             : copy_doubles(sweeps->moments(p_model, p_chain->p_kernel_state),
+                            1 + 2 * sweeps->n_effect(p_model));
+}
+
 static SEXP saved_chain(const struct tb_run* p_run, size_t chain) {
   SEXP out = Rf_allocVector(RAWSXP, (R_xlen_t)tb_run_saved_size(p_run));
   tb_run_save(p_run, chain, RAW(out));
@@ -73,7 +84,7 @@ static SEXP chain_report(const struct tb_run* p_run, size_t c) {
   if (kernel->info != NULL) {
     kernel->info(p_chain, &info);
   }
-  SEXP out = PROTECT(ffi_list(22));
+  SEXP out = PROTECT(ffi_list(23));
   ffi_add_number(out, "status", (double)report.status);
   ffi_add_number(out, "coordinate", (double)report.coordinate + 1);
   ffi_add_number(out, "value", report.value);
@@ -100,6 +111,7 @@ static SEXP chain_report(const struct tb_run* p_run, size_t c) {
   ffi_add(out,
           "bias_origin",
           copy_doubles(tb_run_bias_origin(p_run, c), n_dim));
+  ffi_add(out, "effects", effect_moments(p_target->p_model, p_chain));
   UNPROTECT(1);
   return out;
 }

@@ -5,6 +5,7 @@
 #include "base/poll.h"
 #include "ffi/model.h"
 #include "ffi/unwind.h"
+#include "models/sweeps.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -99,6 +100,8 @@ static struct tb_recorder parse_recorder(const struct tb_run_spec* p_spec,
   SEXP which = ffi_element(buffers, "which");
   const size_t n_which = (size_t)Rf_xlength(which);
   const bool is_all = which == R_NilValue;
+  const struct tb_model_sweeps* sweeps = p_model->type->sweeps;
+  const size_t n_effect = sweeps == NULL ? 0 : sweeps->n_effect(p_model);
   if (n_keep > n_most) {
     ffi_fault("n_keep");
   }
@@ -114,7 +117,8 @@ static struct tb_recorder parse_recorder(const struct tb_run_spec* p_spec,
       .v_gradient = BUFFER("gradient", is_all ? p_model->n_dim : n_which),
       .v_size = BUFFER("size", 1),
       .v_weight = BUFFER("weight", 1),
-      .v_log_posterior = BUFFER("log_posterior", 1)};
+      .v_log_posterior = BUFFER("log_posterior", 1),
+      .v_effect = BUFFER("effect", n_effect)};
 #undef BUFFER
 }
 

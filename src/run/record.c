@@ -1,4 +1,5 @@
 /* The recorder: kept draws into the arrays of R, and to the moments. */
+#include "models/sweeps.h"
 #include "run/inside.h"
 
 const double* tb_slot_parameter(struct tb_slot* p_slot) {
@@ -111,5 +112,16 @@ void tb_slot_record(struct tb_slot* p_slot,
       n_chain,
       k,
       c);
+  if (p_recorder->v_effect != NULL) {
+    const struct tb_model_sweeps* sweeps = p_model->type->sweeps;
+    put(p_recorder->v_effect,
+        sweeps->effects(p_model, p_chain->p_kernel_state),
+        NULL,
+        sweeps->n_effect(p_model),
+        n_keep,
+        n_chain,
+        k,
+        c);
+  }
   p_slot->report.n_kept += 1;
 }

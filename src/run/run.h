@@ -68,6 +68,7 @@ struct tb_recorder {
   double* v_size;          /* n_keep x n_chain: rows of the minibatch */
   double* v_weight;        /* n_keep x n_chain: the schedule's factor */
   double* v_log_posterior; /* n_keep x n_chain */
+  double* v_effect; /* n_keep x n_chain x n_effect, of models that sweep */
 };
 
 /* How a chain stands. */

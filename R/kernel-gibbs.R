@@ -1,0 +1,86 @@
+# Sweeps of models that move their own chains: src/kernels/gibbs.c,
+# src/models/crossed-sweep.c.
+
+#' Sweeps of effects
+#'
+#' The kernel of [model_crossed()]: exact Metropolis-within-Gibbs sweeps, in
+#' which coefficients, the effects of all levels, their standard deviations and
+#' correlations, and the response's own parameters are drawn in turn, each given
+#' all others. A sweep looks at each row a few times, however many levels there
+#' are. Nothing is tuned by hand.
+#'
+#' @param keep_effects (string) What is kept of the effects of levels, which may
+#'   be many: `"summary"`, means, standard deviations and R-hat over all sweeps
+#'   after warmup; `"draws"`, all draws besides; or `"none"`.
+#'
+#' @details
+#' With \eqn{\eta_i = x_i^\top \beta + \sum_k z_{ik}^\top u_{k, g_k(i)}}{eta_i =
+#' x_i'beta + sum_k z_ik'u_k,g_k(i)} and \eqn{u_{kg} \sim N(0, \Sigma_k)}{u_kg ~
+#' N(0, Sigma_k)}, a sweep draws
+#'
+#' * the effects of each level jointly, by an independence proposal: Student's t
+#'   with 5 degrees of freedom about a mode that two steps of Newton's method
+#'   find, with the curvature there. Where these steps begin is found in warmup
+#'   and stays after it, so that a proposal does not depend on what it replaces.
+#'   With a normal response the effects are drawn from their distribution, and
+#'   none is refused;
+#' * the coefficients likewise, by gradients of all rows and a Hessian of
+#'   warmup's;
+#' * standard deviations and correlations given the effects, by slices;
+#' * a standard deviation together with its effects, \eqn{(u_{ka}, \sigma_{ka})
+#'   \to (e^c u_{ka}, e^c \sigma_{ka})}{(u_ka, sigma_ka) -> (e^c u_ka, e^c
+#'   sigma_ka)}, without which a standard deviation moves only as far as the
+#'   effects at hand allow (Yu & Meng, 2011);
+#' * along lines on which no \eqn{\eta_i}{eta_i} changes, and which cost no look
+#'   at the data: a coefficient against the effects of a factor, where its
+#'   column is constant within levels or a multiple of that of a slope, and the
+#'   effects of one factor against those of another, within each part of the
+#'   levels that rows connect: each level with those nested in it, where one
+#'   factor is nested in another. They are what makes crossed effects mix
+#'   (Papaspiliopoulos, Roberts & Zanella, 2020);
+#' * parameters of the response, by slices.
+#'
+#' What mixes slowly all the same are factors whose rows connect their levels
+#' poorly, such as workers who seldom change firms: effective sample sizes of
+#' standard deviations and coefficients tell.
+#'
+#' @return A spec of class `tall_kernel` for [sg_sample()]. A fit has `effects`,
+#' a data frame with a row for each effect, its `variable` (`r_g[level,effect]`,
+#' as in brms), `mean`, `sd` and `rhat`, and with `keep_effects = "draws"`
+#' `effect_draws`, a [posterior::draws_array].
+#' @section Conditions: `tall_error_input` if an argument is not as described;
+#' when the run starts, `tall_error_unsupported` for another model, or for a
+#' `gradient`, `subsample`, `schedule` or `lambda`.
+#' @references
+#' Papaspiliopoulos, Roberts & Zanella (2020). Scalable inference for crossed
+#' random effects models. *Biometrika* 107, 25-40.
+#'
+#' Yu & Meng (2011). To center or not to center: that is not the question.
+#' *Journal of Computational and Graphical Statistics* 20, 531-570.
+#' @examples
+#' kernel_gibbs()
+#' @export
+kernel_gibbs <- function(keep_effects = c("summary", "draws", "none")) {
+  new_spec(
+    "kernel",
+    "gibbs",
+    keep_effects = check_choice(keep_effects, kept_effects)
+  )
+}
+
+kept_effects <- c("summary", "draws", "none")
+
+#' @export
+compile_spec.tall_kernel_gibbs <- function(spec, context) {
+  member("gibbs", list())
+}
+
+#' @export
+kernel_traits.tall_kernel_gibbs <- function(kernel) {
+  new_kernel_traits("sweeps of effects")
+}
+
+# Does it ask the model for sweeps?
+kernel_sweeps <- function(kernel) {
+  inherits(kernel, "tall_kernel_gibbs")
+}

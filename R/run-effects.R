@@ -1,0 +1,60 @@
+# Effects of the levels of grouping factors, where they are numbers of the
+# chains beside the parameters: what a segment leaves of them.
+
+# The fit with `effects`, a data frame with a row for each, over all sweeps
+# after warmup of the chains that are alive, and `effect_draws`, as the kernel
+# was asked for them.
+add_effects <- function(fit, model, segment, alive) {
+  keep <- fit$kernel$args$keep_effects
+  if (!model$traits$is_swept || keep == "none") {
+    return(fit)
+  }
+  names <- effect_names(model)
+  fit$effects <- effect_summary(segment$reports[alive], names)
+  if (is.null(segment$buffers$effect)) {
+    return(fit)
+  }
+  n_chain <- length(segment$reports)
+  shape <- c(segment$n_keep, n_chain, length(names))
+  kept <- vapply(segment$reports[alive], function(r) r$n_kept, 0)
+  draws <- array(segment$buffers$effect, shape)
+  draws <- draws[seq_len(min(kept)), alive, , drop = FALSE]
+  dimnames(draws) <- list(NULL, NULL, names)
+  before <- fit$effect_draws
+  if (!is.null(before) && ncol(before) > length(alive)) {
+    before <- unclass(before)[, alive, , drop = FALSE]
+  }
+  fit$effect_draws <- bind_draws(before, draws)
+  fit
+}
+
+# From counts, means and sums of squared deviations of each chain: NA before a
+# sweep after warmup. R-hat (Gelman & Rubin 1992, Statistical Science 7:457) of
+# whole chains, NA of one.
+effect_summary <- function(reports, names) {
+  n_effect <- length(names)
+  part <- function(first) {
+    vapply(
+      reports,
+      function(r) r$effects[first + seq_len(n_effect)],
+      numeric(n_effect)
+    )
+  }
+  n <- vapply(reports, function(r) r$effects[[1]], 0)
+  means <- matrix(part(1), n_effect)
+  squares <- matrix(part(1 + n_effect), n_effect)
+  total <- sum(n)
+  mean <- drop(means %*% n) / total
+  within <- rowSums(squares)
+  between <- drop((means - mean)^2 %*% n)
+  m <- length(n)
+  w <- rowMeans(squares / rep(n - 1, each = n_effect))
+  b <- rowSums((means - rowMeans(means))^2) / (m - 1)
+  rhat <- sqrt(1 - m / total + b / w)
+  data.frame(
+    variable = names,
+    mean = mean,
+    sd = sqrt((within + between) / (total - 1)),
+    rhat = if (m > 1) rhat else NA_real_
+  )
+}
