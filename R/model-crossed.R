@@ -119,7 +119,8 @@ read_factors <- function(groups, x) {
   if (anyDuplicated(names(groups)) > 0) {
     twice <- names(groups)[duplicated(names(groups))][[1]]
     abort_input(
-      "{.arg groups} must have different names, but {.val {twice}} comes twice.",
+      "{.arg groups} must have different names, but {.val {twice}} comes
+       twice.",
       argument = "groups",
       value = twice
     )
@@ -240,7 +241,7 @@ build_model.tall_blueprint_crossed <- function(blueprint, rows) {
   rows <- whole_rows(rows)
   factors <- rows$factors
   family <- blueprint$family
-  check_grouped_family(family)
+  check_grouped_family(family, "drawn given")
   factor_names <- vapply(factors, `[[`, "", "name")
   names <- lapply(factors, function(f) group_names(effect_names_of(f), f))
   variables <- unlist(lapply(names, `[[`, "variables"))
@@ -353,19 +354,19 @@ effect_table <- function(x, factors) {
   for (factor in factors) {
     z <- factor$z %||% matrix(1, nrow(x), 1)
     for (j in seq_len(ncol(z))) {
-      same <- which(apply_columns(x, function(column) identical(column, z[, j])))
-      if (length(same) == 0) {
+      is_same <- vapply(
+        seq_len(ncol(x)),
+        function(k) identical(x[, k], z[, j]),
+        TRUE
+      )
+      if (!any(is_same)) {
         x <- cbind(x, z[, j])
-        same <- ncol(x)
+        is_same <- c(is_same, TRUE)
       }
-      at <- c(at, same[[1]])
+      at <- c(at, which(is_same)[[1]])
     }
   }
   list(x = x, at = at)
-}
-
-apply_columns <- function(x, f) {
-  vapply(seq_len(ncol(x)), function(j) f(x[, j]), TRUE)
 }
 
 factor_params <- function(factors, prior, read, entry) {
@@ -421,7 +422,7 @@ crossed_start <- function(x, factors, names, units, n_aux) {
 
 # Names of all effects as the core has them, level after level.
 effect_names <- function(model) {
-  unlist(lapply(model$groups, function(factor) {
+  unlist(lapply(unname(model$groups), function(factor) {
     effects <- gsub("(Intercept)", "Intercept", factor$effects, fixed = TRUE)
     paste0(
       "r_", factor$name, "[",

@@ -349,12 +349,12 @@ group_names <- function(effects, terms) {
 
 # Newton's method for a group's mode, and the nodes about it, take one that is
 # concave.
-check_grouped_family <- function(family) {
+check_grouped_family <- function(family, what = "integrated out of") {
   if (!find_response(family)$is_concave) {
     abort_tall(
       "unsupported",
       c(
-        "Groups cannot be integrated out of responses of family
+        "Effects of groups cannot be {what} responses of family
          {.val {family$name}}: their log density is not concave.",
         i = "There are gaussian, binomial, poisson, neg_binomial_2 and Gamma."
       ),

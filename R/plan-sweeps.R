@@ -17,6 +17,17 @@ plan_sweeps <- function(model, sampler, control) {
     }
   )
   unused <- compact(unused)
+  if (likelihood_scale(model) != 1) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.fn kernel_gibbs} draws effects given the rows as they are:
+         {.arg lambda} does not reach it.",
+        i = "Leave {.arg lambda} out."
+      ),
+      argument = "lambda"
+    )
+  }
   if (length(unused) > 0) {
     abort_swept(model, unused[[1]], names(unused)[[1]])
   }

@@ -1,31 +1,18 @@
 # Effects of the levels of grouping factors, where they are numbers of the
 # chains beside the parameters: what a segment leaves of them.
 
-# The fit with `effects`, a data frame with a row for each, over all sweeps
-# after warmup of the chains that are alive, and `effect_draws`, as the kernel
-# was asked for them.
-add_effects <- function(fit, model, segment, alive) {
-  keep <- fit$kernel$args$keep_effects
-  if (!model$traits$is_swept || keep == "none") {
-    return(fit)
-  }
-  names <- effect_names(model)
-  fit$effects <- effect_summary(segment$reports[alive], names)
+# Draws of them, iterations x chains x effects, of the chains that are alive;
+# NULL where they were not kept.
+effect_array <- function(segment, alive, names) {
   if (is.null(segment$buffers$effect)) {
-    return(fit)
+    return(NULL)
   }
-  n_chain <- length(segment$reports)
-  shape <- c(segment$n_keep, n_chain, length(names))
+  shape <- c(segment$n_keep, length(segment$reports), length(names))
   kept <- vapply(segment$reports[alive], function(r) r$n_kept, 0)
   draws <- array(segment$buffers$effect, shape)
   draws <- draws[seq_len(min(kept)), alive, , drop = FALSE]
   dimnames(draws) <- list(NULL, NULL, names)
-  before <- fit$effect_draws
-  if (!is.null(before) && ncol(before) > length(alive)) {
-    before <- unclass(before)[, alive, , drop = FALSE]
-  }
-  fit$effect_draws <- bind_draws(before, draws)
-  fit
+  draws
 }
 
 # From counts, means and sums of squared deviations of each chain: NA before a

@@ -237,6 +237,22 @@ add_draws <- function(fit, segment, status, kept) {
   fit
 }
 
+# With `effects`, a data frame with a row for each, over all sweeps after warmup
+# of the chains that are alive, and `effect_draws`, as the kernel was asked for
+# them.
+add_effects <- function(fit, model, segment, alive) {
+  if (!model$traits$is_swept || fit$kernel$args$keep_effects == "none") {
+    return(fit)
+  }
+  names <- effect_names(model)
+  fit$effects <- effect_summary(segment$reports[alive], names)
+  draws <- effect_array(segment, alive, names)
+  if (!is.null(draws)) {
+    fit$effect_draws <- bind_draws(fit$effect_draws, draws)
+  }
+  fit
+}
+
 # Those that go on; all, where all were stopped.
 alive_chains <- function(status) {
   if (any(status == 0)) which(status == 0) else seq_along(status)
@@ -246,6 +262,7 @@ alive_chains <- function(status) {
 keep_chains <- function(fit, chains) {
   parts <- c(
     "draws",
+    "effect_draws",
     "unconstrained",
     "gradients",
     "sizes",

@@ -34,6 +34,7 @@ shared_tests <- c(
   "fit-simulate" = "refused",
   "front-(regression|run)" = "front",
   "gradient" = "conformance-gradient",
+  "kernel-gibbs|plan-sweeps|run-effects" = "crossed",
   "kernel|kernel-.*" = "conformance-kernel",
   "mode-(lbfgs|newton|point|separation|object|options)" = "mode",
   "mode-(passed|passes|sums|weights|remote)" = "remote",

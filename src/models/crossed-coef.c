@@ -38,14 +38,7 @@ static void add_products(struct crossed_chain* c,
       v_out[i] = v_x == NULL ? v_root[i] : v_root[i] * v_x[first + i];
     }
   }
-  tb_syrk('T',
-          p->n_coef,
-          n,
-          1,
-          c->v_tile,
-          CROSSED_TILE,
-          c->v_cross,
-          p->n_coef);
+  tb_syrk('T', p->n_coef, n, 1, c->v_tile, CROSSED_TILE, c->v_cross, p->n_coef);
 }
 
 /* v_slope (n_coef) := X^T score at beta = v_beta; with products, v_cross there
@@ -167,9 +160,8 @@ enum tb_status crossed_draw_coef(struct crossed_chain* c) {
   }
   memcpy(c->v_beta, c->v_center, d * sizeof(double));
   const size_t n_sweep = (size_t)c->v_count[0];
-  const bool renews =
-      !p->is_quadratic && c->p_sweep->is_warmup &&
-      (n_sweep < 8 || n_sweep % 8 == 0);
+  const bool renews = !p->is_quadratic && c->p_sweep->is_warmup &&
+                      (n_sweep < 8 || n_sweep % 8 == 0);
   for (size_t k = 0; k < (p->is_quadratic ? 1 : N_NEWTON); ++k) {
     look_at_coef(c, renews && k == 0);
     if (k == 0 && !set_chol(c)) {
@@ -247,8 +239,7 @@ enum tb_status crossed_climb_coef(struct crossed_chain* c) {
     return TB_STATUS_nonfinite;
   }
   climb(c, v_step);
-  const double before =
-      crossed_log_lik(c, c->v_eta) + log_prior(c, c->v_theta);
+  const double before = crossed_log_lik(c, c->v_eta) + log_prior(c, c->v_theta);
   for (size_t k = 0; k < N_HALF; ++k) {
     for (size_t j = 0; j < d; ++j) {
       c->v_beta[j] = c->v_theta[j];

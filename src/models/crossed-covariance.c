@@ -50,8 +50,7 @@ double crossed_root(const struct crossed_factor* f,
 }
 
 /* G = F^-1, lower */
-static void
-invert(size_t q, const double (*root)[Q], crossed_square inverse) {
+static void invert(size_t q, const double (*root)[Q], crossed_square inverse) {
   for (size_t b = 0; b < q; ++b) {
     for (size_t a = 0; a < q; ++a) {
       double sum = a == b;
@@ -84,7 +83,8 @@ double crossed_precision(const struct crossed_factor* f,
 /* log p(sd) in log sd, and its slope there */
 static double
 log_sd_density(const struct crossed_factor* f, size_t a, double t, double* p) {
-  const double scale = f->v_scale[a], sd = exp(t), s = (sd / scale) * sd / scale;
+  const double scale = f->v_scale[a], sd = exp(t),
+               s = (sd / scale) * sd / scale;
   switch (f->kind) {
   case CROSSED_SD_normal:
     *p = -s;

@@ -2,10 +2,11 @@
  *
  * Levels are independent, with log densities l_g(u) - u^T Sigma^-1 u / 2. Each
  * has an independence proposal of its own, Student's t with 5 degrees of
- * freedom about where N_NEWTON steps of Newton's method lead, with the curvature
- * where the last of them began. The search begins at v_place, which warmup
- * makes the mean of the chain's effects and which stays after that: so neither
- * centre nor scale depends on the effects that are to be replaced, and the test
+ * freedom about where N_NEWTON steps of Newton's method lead, with the
+ * curvature where the last of them began. The search begins at v_place, which
+ * warmup makes the mean of the chain's effects and which stays after that: so
+ * neither centre nor scale depends on the effects that are to be replaced, and
+ * the test
  *
  *   min(1, p(u') q(u) / (p(u) q(u')))
  *
@@ -251,9 +252,7 @@ void crossed_draw_effects(struct crossed_chain* c, size_t factor) {
   crossed_square precision;
   crossed_precision(f, c->v_theta + f->at_lambda, precision);
   const double(*P)[Q] = (const double(*)[Q])precision;
-  memcpy(c->v_mode,
-         c->v_place + f->at_effect,
-         f->n_level * q * sizeof(double));
+  memcpy(c->v_mode, c->v_place + f->at_effect, f->n_level * q * sizeof(double));
   for (size_t k = 1; k < N_NEWTON && !c->p->is_quadratic; ++k) {
     climb(c, f, P);
   }

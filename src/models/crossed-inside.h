@@ -119,8 +119,8 @@ struct crossed_chain {
   double* v_cross;  /* n_coef x n_coef: X^T W X, W the curvature there */
   double* v_step;   /* n_lambda: log sizes of the scaling moves; + n_aux */
   /* scratch */
-  double* v_eta;    /* n_row */
-  double* v_mode;   /* n_level_most x q, and so below */
+  double* v_eta;  /* n_row */
+  double* v_mode; /* n_level_most x q, and so below */
   double* v_next;
   double* v_shift;
   double* v_score;

@@ -14,7 +14,8 @@ level_at(const struct tb_param* p_level, size_t n_row, size_t k, size_t i) {
 }
 
 /* Are the levels of every factor some of theirs? */
-static bool has_levels(const struct crossed* p, const struct tb_param* p_level) {
+static bool has_levels(const struct crossed* p,
+                       const struct tb_param* p_level) {
   for (size_t k = 0; k < p->n_factor; ++k) {
     const double most = (double)p->v_factor[k].n_level;
     for (size_t i = 0; i < p->n_row; ++i) {
@@ -125,8 +126,7 @@ enum tb_status crossed_take_rows(struct crossed* p,
                               ? TB_STATUS_memory
                               : sort_rows(p, p_level, v_order);
   if (status == TB_STATUS_ok) {
-    arena =
-        (struct tb_arena){(char*)tb_align((size_t)(uintptr_t)p->p_rows), 0};
+    arena = (struct tb_arena){(char*)tb_align((size_t)(uintptr_t)p->p_rows), 0};
     lay_out(p, p_x, p_weight != NULL, p_offset != NULL, &arena);
     for (size_t j = 0; j < p->n_column; ++j) {
       put(p_x, j * n, v_order, n, p->v_column[j]);
@@ -292,8 +292,7 @@ enum tb_status crossed_find_links(struct crossed* p) {
             continue;
           }
           struct crossed_link* link = &p->v_link[p->n_link++];
-          *link = (struct crossed_link){.v_factor = {k, l},
-                                        .v_effect = {a, b}};
+          *link = (struct crossed_link){.v_factor = {k, l}, .v_effect = {a, b}};
           status = set_parts(p, link);
         }
       }

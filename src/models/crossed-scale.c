@@ -38,8 +38,10 @@ static void part_of_eta(const struct crossed_chain* c,
 }
 
 /* eta += more z_a u_a; u_a and sd_a are scaled */
-static void
-accept(struct crossed_chain* c, const struct crossed_factor* f, size_t a, double log_c) {
+static void accept(struct crossed_chain* c,
+                   const struct crossed_factor* f,
+                   size_t a,
+                   double log_c) {
   double v_part[CROSSED_TILE];
   const double scale = exp(log_c), more = expm1(log_c);
   for (size_t first = 0; first < c->p->n_row; first += CROSSED_TILE) {
@@ -77,13 +79,7 @@ slice_scale(struct crossed_chain* c, const struct crossed_factor* f, size_t a) {
   for (size_t first = 0; first < c->p->n_row; first += CROSSED_TILE) {
     const size_t n = tb_min(CROSSED_TILE, c->p->n_row - first);
     part_of_eta(c, f, a, first, n, v_part);
-    crossed_look(c,
-                 first,
-                 n,
-                 c->v_eta + first,
-                 NULL,
-                 v_score,
-                 v_curvature);
+    crossed_look(c, first, n, c->v_eta + first, NULL, v_score, v_curvature);
     for (size_t i = 0; i < n; ++i) {
       along.slope += v_score[i] * v_part[i];
       along.curvature += v_curvature[i] * v_part[i] * v_part[i];
@@ -122,7 +118,9 @@ step_scale(struct crossed_chain* c, const struct crossed_factor* f, size_t a) {
     c->log_lik = log_lik;
   }
   if (c->p_sweep->is_warmup) {
-    const double rate = log_ratio >= 0 ? 1 : log_ratio > -700 ? exp(log_ratio) : 0;
+    const double rate = log_ratio >= 0     ? 1
+                        : log_ratio > -700 ? exp(log_ratio)
+                                           : 0;
     *p_step += (rate - TARGET) / pow(1 + c->v_count[0], 0.6);
     *p_step = fmax(-12, fmin(*p_step, 1));
   }
@@ -141,8 +139,8 @@ void crossed_scale(struct crossed_chain* c, size_t factor, size_t effect) {
 
 struct aux_given {
   struct crossed_chain* c;
-  size_t at;   /* of theta */
-  double rss;  /* normal responses: sum w (y - eta)^2 */
+  size_t at;  /* of theta */
+  double rss; /* normal responses: sum w (y - eta)^2 */
 };
 
 static double log_aux(const void* p_context, double x) {

@@ -62,8 +62,7 @@ void crossed_shift_tie(struct crossed_chain* c, const struct crossed_tie* tie) {
   crossed_square precision;
   double sum = 0, square = 0;
   crossed_precision(f, c->v_theta + f->at_lambda, precision);
-  const double(*P)[CROSSED_EFFECT] =
-      (const double(*)[CROSSED_EFFECT])precision;
+  const double(*P)[CROSSED_EFFECT] = (const double(*)[CROSSED_EFFECT])precision;
   for (size_t g = 0; g < f->n_level; ++g) {
     const double w = tie->v_level == NULL ? 1 : tie->v_level[g];
     sum += w * row_times(q, P, tie->effect, v_u + g * q);

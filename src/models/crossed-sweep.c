@@ -60,8 +60,8 @@ static size_t state_size(const struct tb_model* p_model) {
 }
 
 static struct crossed_chain chain_of(const struct tb_model* p_model,
-                                 const struct tb_workspace* p_work,
-                                 struct tb_sweep* p_sweep) {
+                                     const struct tb_workspace* p_work,
+                                     struct tb_sweep* p_sweep) {
   const struct crossed* p = p_model->p_self;
   struct crossed_chain c = {.p = p,
                             .v_theta = p_sweep->v_theta,
@@ -71,13 +71,12 @@ static struct crossed_chain chain_of(const struct tb_model* p_model,
   struct tb_arena scratch = {p_work->p_scratch, 0};
   lay_out_state(&c, &state);
   lay_out_scratch(&c, &scratch);
-  c.point =
-      tb_response_at(&p->response, c.v_theta + p->prior.n_dim - p->n_aux);
+  c.point = tb_response_at(&p->response, c.v_theta + p->prior.n_dim - p->n_aux);
   return c;
 }
 
 static struct crossed_chain chain_at(const struct tb_model* p_model,
-                                 const void* p_state) {
+                                     const void* p_state) {
   struct crossed_chain c = {.p = p_model->p_self};
   struct tb_arena state = {(char*)p_state, 0};
   lay_out_state(&c, &state);

@@ -203,11 +203,10 @@ static enum tb_status set_parts(struct tb_model* p_model,
   p->is_quadratic = p->response.type == tb_response_find("gaussian", NULL);
   p->v_column = calloc(p->n_column + 1, sizeof(double*));
   p_model->n_dim = p_model->n_natural = p->n_coef + p->n_lambda + p->n_aux;
-  enum tb_status status = p->v_column == NULL
-                              ? TB_STATUS_memory
-                              : tb_prior_create(&p->prior,
-                                                p_params,
-                                                p_model->n_dim);
+  enum tb_status status =
+      p->v_column == NULL
+          ? TB_STATUS_memory
+          : tb_prior_create(&p->prior, p_params, p_model->n_dim);
   if (status == TB_STATUS_ok) {
     p->is_normal = has_normal_prior(p);
     status = crossed_take_rows(p, p_params);
@@ -226,10 +225,18 @@ static enum tb_status set_parts(struct tb_model* p_model,
 static uint64_t fingerprint(const struct tb_model* p_model,
                             const struct tb_params* p_params) {
   const struct crossed* p = p_model->p_self;
-  const char* const v_name[] = {"response",   "aux",      "z",
-                                "n_effect",   "n_level",  "correlated",
-                                "lkj",        "sd_kind",  "sd_df",
-                                "sd_scale",   "prior_at", "prior_functional",
+  const char* const v_name[] = {"response",
+                                "aux",
+                                "z",
+                                "n_effect",
+                                "n_level",
+                                "correlated",
+                                "lkj",
+                                "sd_kind",
+                                "sd_df",
+                                "sd_scale",
+                                "prior_at",
+                                "prior_functional",
                                 "prior_shape"};
   uint64_t hash = tb_hash_word((uint64_t)p->n_row, (uint64_t)p->n_coef);
   hash = tb_hash_doubles(hash, p->prior.v_kind, 3 * p_model->n_dim);
@@ -242,8 +249,8 @@ static uint64_t fingerprint(const struct tb_model* p_model,
 }
 
 /* Parameters: "x" (n_row x n_column: the columns of beta first), "n_column",
- * "n_coef", "y", "weights", "offset", "response", "aux", those of tb_prior, flat
- * in lambda; of each factor "n_level", "n_effect", "correlated" (0/1),
+ * "n_coef", "y", "weights", "offset", "response", "aux", those of tb_prior,
+ * flat in lambda; of each factor "n_level", "n_effect", "correlated" (0/1),
  * "sd_kind", "sd_df", "lkj"; of each effect of each "z" (numbers of columns,
  * from 0) and "sd_scale"; "level" (n_row x factors, from 1). */
 static enum tb_status crossed_create(struct tb_model* p_model,
@@ -267,8 +274,7 @@ static enum tb_status crossed_create(struct tb_model* p_model,
 
 const struct tb_model_type tb_model_crossed = {
     .name = "crossed",
-    .citation =
-        "Papaspiliopoulos, Roberts & Zanella (2020), Biometrika 107:25",
+    .citation = "Papaspiliopoulos, Roberts & Zanella (2020), Biometrika 107:25",
     .flags = TB_MODEL_NO_DENSITY,
     .create = crossed_create,
     .destroy = crossed_destroy,

@@ -12,12 +12,12 @@
 
 /* A chain, as a sweep sees it. */
 struct tb_sweep {
-  double* v_theta;    /* n_dim */
-  void* p_state;      /* state_size() bytes */
+  double* v_theta; /* n_dim */
+  void* p_state;   /* state_size() bytes */
   struct tb_rng* p_rng;
-  bool is_warmup;     /* what it tunes may change */
-  double n_row;       /* rows looked at: ADDED to, as those below */
-  double n_propose;   /* proposals that could be refused */
+  bool is_warmup;   /* what it tunes may change */
+  double n_row;     /* rows looked at: ADDED to, as those below */
+  double n_propose; /* proposals that could be refused */
   double n_accept;
 };
 

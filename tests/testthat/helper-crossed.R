@@ -1,0 +1,141 @@
+# Regressions with several grouping factors: made-up rows, and posteriors known
+# otherwise. bench/sbc.R reads this file.
+
+# n rows of a student, a lecturer and a department, in which lecturers are
+# nested; students' slopes of x.
+crossed_columns <- function(n) {
+  lecturer <- sample(8, n, TRUE)
+  list(
+    x = cbind("(Intercept)" = 1, x = stats::rnorm(n)),
+    s = sample(12, n, TRUE),
+    d = lecturer,
+    dept = (lecturer + 2) %/% 3
+  )
+}
+
+crossed_groups <- function(columns) {
+  list(
+    s = list(group = columns$s, z = columns$x),
+    d = columns$d,
+    dept = columns$dept
+  )
+}
+
+# Parameters from their prior, in the order of the model's variables, and a
+# predictor of rows: effects are drawn by the way.
+crossed_prior <- tallbayes::prior_lkj(
+  eta = 2,
+  sd = tallbayes::prior_normal(0, 0.7)
+)
+
+crossed_draw <- function(has_sigma) {
+  c(
+    stats::rnorm(2, 0, 0.7),
+    abs(stats::rnorm(2, 0, 0.7)),
+    # LKJ(2) of two
+    2 * stats::rbeta(1, 2, 2) - 1,
+    abs(stats::rnorm(2, 0, 0.7)),
+    if (has_sigma) stats::rexp(1)
+  )
+}
+
+crossed_predictor <- function(columns, theta) {
+  v <- matrix(stats::rnorm(24), 12)
+  one <- theta[[3]] * v[, 1]
+  slope <- theta[[4]] *
+    (theta[[5]] * v[, 1] + sqrt(1 - theta[[5]]^2) * v[, 2])
+  drop(columns$x %*% theta[1:2]) + one[columns$s] +
+    slope[columns$s] * columns$x[, 2] +
+    (theta[[6]] * stats::rnorm(8))[columns$d] +
+    (theta[[7]] * stats::rnorm(3))[columns$dept]
+}
+
+# As sbc_problems(), of few rows, so that priors count.
+sbc_crossed_problems <- function(n = 200) {
+  problem <- function(family, respond, has_sigma = FALSE) {
+    list(
+      columns = function() crossed_columns(n),
+      draw = function() crossed_draw(has_sigma),
+      model = function(columns, theta) {
+        y <- respond(crossed_predictor(columns, theta), theta)
+        tallbayes::model_crossed(
+          columns$x,
+          y,
+          crossed_groups(columns),
+          family,
+          prior = tallbayes::prior_normal(0, 0.7),
+          prior_covariance = crossed_prior,
+          prior_aux = tallbayes::prior_exponential(1)
+        )
+      }
+    )
+  }
+  list(
+    logistic = problem(
+      "bernoulli",
+      function(eta, theta) stats::rbinom(n, 1, stats::plogis(eta))
+    ),
+    gaussian = problem(
+      "gaussian",
+      function(eta, theta) stats::rnorm(n, eta, theta[[8]]),
+      has_sigma = TRUE
+    ),
+    poisson = problem(
+      "poisson",
+      function(eta, theta) stats::rpois(n, exp(eta))
+    )
+  )
+}
+
+# Sweeps are many to a draw, so that these are nearly independent.
+sbc_crossed_sample <- function(model, seed, iter, warmup) {
+  tallbayes::sg_sample(
+    model,
+    iter = 200 + 10 * (iter - warmup),
+    warmup = 200,
+    thin = 10,
+    chains = 1,
+    seed = seed,
+    refresh = 0
+  )
+}
+
+# Means and sds of (sd_a, sd_b, sigma) of normal rows, y = b + u_a + v_b + e, at
+# the midpoints of a grid: all effects integrated out. Half normal priors of the
+# sds (scale), b of sd `wide`, sigma exponential.
+crossed_grid <- function(y, a, b, scale, wide, n = 25) {
+  za <- outer(a, sort(unique(a)), "==") + 0
+  zb <- outer(b, sort(unique(b)), "==") + 0
+  aa <- tcrossprod(za)
+  bb <- tcrossprod(zb)
+  density <- function(sd) {
+    v <- sd[[1]]^2 * aa + sd[[2]]^2 * bb + wide^2
+    diag(v) <- diag(v) + sd[[3]]^2
+    root <- chol(v)
+    -sum(log(diag(root))) - sum(backsolve(root, y, transpose = TRUE)^2) / 2 -
+      sum(sd[1:2]^2) / (2 * scale^2) - sd[[3]]
+  }
+  middle <- (seq_len(n) - 0.5) / n
+  grid <- as.matrix(expand.grid(3 * middle, 3 * middle, 0.4 + 1.4 * middle))
+  log_p <- apply(grid, 1, density)
+  p <- exp(log_p - max(log_p))
+  p <- p / sum(p)
+  mean <- colSums(grid * p)
+  list(
+    mean = mean,
+    sd = sqrt(colSums(grid^2 * p) - mean^2),
+    # what is left out at its ends
+    edge = max(tapply(p, grid[, 1], sum)[n], tapply(p, grid[, 3], sum)[c(1, n)])
+  )
+}
+
+# Are means and sds of draws (an array) those of a grid, to Monte Carlo error?
+expect_grid <- function(draws, exact) {
+  for (j in seq_along(exact$mean)) {
+    x <- matrix(unclass(draws)[, , j], dim(draws)[[1]])
+    off <- abs(mean(x) - exact$mean[[j]])
+    testthat::expect_lt(off, 4.5 * posterior::mcse_mean(x))
+    off <- abs(stats::sd(x) - exact$sd[[j]])
+    testthat::expect_lt(off, 4.5 * posterior::mcse_sd(x))
+  }
+}

@@ -1,0 +1,236 @@
+# model_crossed() and kernel_gibbs(). Geweke's test of sweeps, and what moves
+# leave as it is, are in tools/core-check/test-crossed.c.
+
+test_that("normal rows of two crossed factors have the posterior of a grid", {
+  withr::local_seed(1)
+  a <- rep(1:7, each = 6)
+  b <- rep(1:6, 7)
+  y <- 0.8 * stats::rnorm(7)[a] + 0.4 * stats::rnorm(6)[b] + stats::rnorm(42)
+  exact <- crossed_grid(y, a, b, scale = 1, wide = 2)
+  expect_lt(exact$edge, 1e-4)
+  model <- model_crossed(
+    cbind("(Intercept)" = rep(1, 42)),
+    y,
+    list(a = a, b = b),
+    family = "gaussian",
+    prior = prior_normal(0, 2),
+    prior_covariance = prior_normal(0, 1),
+    prior_aux = prior_exponential(1)
+  )
+  fit <- sg_sample(model, iter = 12000, warmup = 500, seed = 1, refresh = 0)
+  expect_grid(unclass(fit$draws)[, , 2:4], exact)
+})
+
+test_that("one factor has the posterior of its quadrature", {
+  withr::local_seed(2)
+  n <- 300
+  g <- sample(30, n, TRUE)
+  x <- cbind("(Intercept)" = 1, x = stats::rnorm(n))
+  u <- matrix(stats::rnorm(60), 30) %*% chol(matrix(c(1, 0.3, 0.3, 0.5), 2))
+  y <- stats::rbinom(n, 1, stats::plogis(rowSums(x * u[g, ])))
+  prior <- prior_lkj(2, sd = prior_exponential(1))
+  crossed <- model_crossed(
+    x,
+    y,
+    list(group = list(group = g, z = x)),
+    prior_covariance = prior
+  )
+  groups <- model_groups(x, y, g, x, prior_covariance = prior)
+  expect_identical(crossed$variables, groups$variables)
+  one <- sg_sample(crossed, iter = 6000, warmup = 500, seed = 1, refresh = 0)
+  other <- sg_sample(
+    groups,
+    kernel_hmc(steps = 8),
+    iter = 2500,
+    warmup = 500,
+    chains = 2,
+    seed = 2,
+    refresh = 0
+  )
+  draws <- matrix(unclass(other$draws), ncol = 5)
+  ess <- apply(unclass(other$draws), 3, posterior::ess_basic)
+  for (j in 1:5) {
+    x <- matrix(unclass(one$draws)[, , j], ncol = 4)
+    off <- mean(x) - mean(draws[, j])
+    se <- sqrt(posterior::mcse_mean(x)^2 + stats::var(draws[, j]) / ess[[j]])
+    expect_lt(abs(off) / se, 4.5)
+  }
+})
+
+for (name in c("logistic", "gaussian")) {
+  test_that(paste("ranks are uniform:", name), {
+    skip_on_cran()
+    problem <- sbc_crossed_problems()[[name]]
+    n_draw <- 31
+    runs <- sbc_runs(problem, 60, sbc_crossed_sample, n_draw)
+    scores <- sbc_scores(runs)
+    expect_gt(min(sbc_p_values(scores, n_draw)), 5e-6)
+    each <- apply(scores, 1, sbc_p_values, n_draw = n_draw)
+    expect_gt(min(each), 1e-5)
+    # sds that are wrong by half are seen
+    spoiled <- sbc_scores(runs, sbc_stretch(0.5))
+    expect_lt(sbc_p_values(spoiled, n_draw)[["spread"]], 5e-6)
+  })
+}
+
+crossed_example <- function(family = "bernoulli", n = 150, ...) {
+  withr::with_seed(3, {
+    columns <- crossed_columns(n)
+    y <- stats::rbinom(n, 1, 0.4) + (family == "gaussian") * stats::rnorm(n)
+    model_crossed(columns$x, y, crossed_groups(columns), family, ...)
+  })
+}
+
+# one factor with three effects
+crossed_three <- function() {
+  withr::with_seed(4, {
+    z <- cbind("(Intercept)" = 1, a = stats::rnorm(60), b = stats::rnorm(60))
+    model_crossed(
+      z[, 1, drop = FALSE],
+      stats::rpois(60, 2),
+      list(g = list(group = rep(1:10, 6), z = z)),
+      "poisson"
+    )
+  })
+}
+
+test_that("draws depend on the seed alone, and runs go on", {
+  model <- crossed_example()
+  run <- function(..., seed = 1) {
+    sg_sample(
+      model,
+      ...,
+      warmup = 20,
+      chains = 2,
+      seed = seed,
+      refresh = 0
+    )
+  }
+  fit <- run(iter = 60)
+  expect_false(identical(run(iter = 60, seed = 2)$draws, fit$draws))
+  kept <- run(kernel_gibbs("draws"), iter = 60, cores = 2)
+  expect_identical(kept$draws, fit$draws)
+  expect_identical(kept$effects, fit$effects)
+  expect_null(run(kernel_gibbs("none"), iter = 60)$effects)
+  for (keep in c("draws", "summary")) {
+    again <- sg_resume(
+      run(kernel_gibbs(keep), iter = 35),
+      iter = 25,
+      refresh = 0
+    )
+    expect_identical(again$draws, fit$draws)
+    expect_identical(again$effects, fit$effects)
+    if (keep == "draws") {
+      expect_identical(again$effect_draws, kept$effect_draws)
+    }
+  }
+  # also in its warmup
+  again <- sg_resume(run(iter = 25), iter = 35, refresh = 0)
+  expect_identical(again$draws, fit$draws)
+})
+
+test_that("effects are those of the draws", {
+  model <- crossed_example("gaussian")
+  fit <- sg_sample(
+    model,
+    kernel_gibbs("draws"),
+    iter = 100,
+    warmup = 40,
+    chains = 3,
+    seed = 1,
+    refresh = 0
+  )
+  draws <- fit$effect_draws
+  expect_s3_class(draws, "draws_array")
+  expect_identical(posterior::variables(draws), fit$effects$variable)
+  expect_identical(
+    fit$effects$variable[c(1:3, 25, 35)],
+    c(
+      "r_s[1,Intercept]", "r_s[1,x]", "r_s[2,Intercept]", "r_d[1,Intercept]",
+      "r_dept[3,Intercept]"
+    )
+  )
+  expect_equal(unname(apply(draws, 3, mean)), fit$effects$mean)
+  expect_equal(unname(apply(draws, 3, stats::sd)), fit$effects$sd)
+  expect_equal(
+    unname(apply(draws, 3, posterior::rhat_basic, split = FALSE)),
+    fit$effects$rhat
+  )
+  expect_output(print(fit), "sweeps of effects (exact)\n", fixed = TRUE)
+  expect_output(print(summary(fit)), "sd_dept__Intercept")
+})
+
+test_that("variables are as their names say", {
+  model <- crossed_example("gaussian")
+  expect_identical(
+    model$variables,
+    c(
+      "(Intercept)", "x", "sd_s__Intercept", "sd_s__x", "cor_s__Intercept__x",
+      "sd_d__Intercept", "sd_dept__Intercept", "sigma"
+    )
+  )
+  theta <- c(1, 2, -1, 0.5, 0.7, -2, 0, 0.3)
+  expect_equal(
+    drop(model_variables(model, theta)),
+    c(1, 2, exp(-1), exp(0.5), tanh(0.7), exp(-2), 1, exp(0.3))
+  )
+  three <- crossed_three()
+  zeta <- c(0.4, -0.8, 1.1)
+  root <- partial_root(zeta, 3)
+  out <- drop(model_variables(three, c(0, log(c(2, 3, 4)), zeta)))
+  below <- tcrossprod(root)[cbind(c(2, 3, 3), c(1, 1, 2))]
+  expect_equal(out[-1], c(2, 3, 4, below))
+})
+
+test_that("only sweeps sample it", {
+  model <- crossed_example()
+  expect_unsupported <- function(code) {
+    error <- expect_error(code, class = "tall_error_unsupported")
+    expect_match(conditionMessage(error), "kernel_gibbs()", fixed = TRUE)
+  }
+  expect_unsupported(sg_sample(model, kernel_mala()))
+  expect_unsupported(sg_sample(model, kernel_sgld(1e-3)))
+  expect_unsupported(sg_sample(model, gradient = gradient_full()))
+  expect_unsupported(sg_sample(model, subsample = subsample_uniform(10)))
+  decay <- schedule_decay(1, 0.5)
+  expect_unsupported(sg_sample(model, schedule = decay))
+  expect_unsupported(sg_sample(model, lambda = 10))
+  expect_unsupported(sg_sample(model, keep = c("draws", "gradients")))
+  expect_unsupported(find_mode(model))
+  expect_unsupported(sg_tune(model))
+  expect_unsupported(lipschitz(model))
+  expect_unsupported(subsampling_weights(model, "gradient"))
+  expect_unsupported(log_prob(model, numeric(model$n_dim)))
+  x <- matrix(stats::rnorm(20))
+  glm <- model_glm(x, rep(0:1, 10))
+  expect_unsupported(sg_sample(glm, kernel_gibbs()))
+})
+
+test_that("what cannot be fitted is named", {
+  x <- cbind("(Intercept)" = rep(1, 12), x = cos(1:12))
+  y <- rep(0:1, 6)
+  g <- rep(1:4, 3)
+  crossed <- function(groups, ...) model_crossed(x, y, groups, ...)
+  expect_snapshot(error = TRUE, crossed(g))
+  expect_snapshot(error = TRUE, crossed(list(g)))
+  expect_snapshot(error = TRUE, crossed(list(g = rep(1, 12))))
+  expect_snapshot(error = TRUE, crossed(list(g = g, h = letters[g])))
+  expect_snapshot(error = TRUE, crossed(list(g = g, h = 1:12), "gaussian"))
+  twice <- list(group = g, z = 2 * x[, c(1, 1)])
+  expect_snapshot(error = TRUE, crossed(list(g = twice)))
+  expect_snapshot(error = TRUE, crossed(list(g = list(group = g, y = x))))
+  expect_snapshot(error = TRUE, crossed(list(g = g[-1])))
+  expect_snapshot(error = TRUE, crossed(list(g = replace(g, 3, NA))))
+  expect_snapshot(error = TRUE, crossed(list(g = g), student()))
+  expect_snapshot(
+    error = TRUE,
+    crossed(list(g = g), prior_covariance = list(h = prior_lkj()))
+  )
+  expect_snapshot(error = TRUE, kernel_gibbs("all"))
+  # each level a row: fine where no sigma is sampled
+  expect_s3_class(crossed(list(g = g, h = 1:12)), "tall_model_crossed")
+  expect_s3_class(
+    crossed(list(g = g, h = 1:12), "gaussian", sigma = 1),
+    "tall_model_crossed"
+  )
+})
