@@ -80,6 +80,8 @@ struct crossed_link {
   size_t n_part;
   int32_t* v_part[2]; /* n_level each: the part of a level */
   double* v_size;     /* n_part x 2: levels of each factor in a part */
+  bool v_is_outer[2]; /* has each part one level of the factor, in which those
+                         of the other are nested? */
 };
 
 struct crossed {
@@ -205,8 +207,9 @@ enum tb_status crossed_draw_coef(struct crossed_chain* c);
 /* beta and v_center, likewise */
 enum tb_status crossed_climb_coef(struct crossed_chain* c);
 
-/* ---- crossed-scale.c: a standard deviation with its effects; s ---- */
+/* ---- crossed-scale.c: a covariance with its effects; s ---- */
 
+/* lambda of row `effect` */
 void crossed_scale(struct crossed_chain* c, size_t factor, size_t effect);
 void crossed_draw_aux(struct crossed_chain* c);
 
@@ -215,6 +218,11 @@ void crossed_draw_aux(struct crossed_chain* c);
 void crossed_shift_tie(struct crossed_chain* c, const struct crossed_tie* tie);
 void crossed_shift_link(struct crossed_chain* c,
                         const struct crossed_link* link);
+/* where the other factor is nested in that of `side`, with its standard
+ * deviation */
+void crossed_scale_link(struct crossed_chain* c,
+                        const struct crossed_link* link,
+                        size_t side);
 
 /* ---- crossed-sweep.c ---- */
 

@@ -270,6 +270,9 @@ static enum tb_status set_parts(struct crossed* p, struct crossed_link* link) {
       link->v_size[2 * (size_t)link->v_part[s][g] + s] += 1;
     }
   }
+  for (size_t s = 0; link->v_size != NULL && s < 2; ++s) {
+    link->v_is_outer[s] = f[s]->n_level == link->n_part;
+  }
   p->n_part_most = tb_max(p->n_part_most, link->n_part);
   free(v_root);
   free(v_number);

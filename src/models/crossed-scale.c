@@ -1,108 +1,192 @@
-/* Moves along which a standard deviation takes its effects with it, and the
- * response's own parameters.
+/* Moves along which a covariance takes its effects with it, and the response's
+ * own parameters.
  *
- *   (u_kga, sd_a) -> (e^c u_kga, e^c sd_a) for all levels g
+ * With u_kg = F v_g, F F^T = Sigma_k (crossed-covariance.c), a move of lambda
+ * at given v leaves the law of v as it is. What is left is
  *
- * leaves the law of u given Sigma as it is but for e^(-c n_level), which the
- * Jacobian takes back: what is left is
+ *   L(eta') / L(eta) p(lambda') / p(lambda),   u'_g = F' F^-1 u_g:
  *
- *   L(eta') / L(eta) e^c p(e^c sd_a) / p(sd_a),
+ * of a logarithm of a standard deviation, u_a and sd_a are scaled alike, and of
+ * a partial correlation of row a, u_a moves with F_a. Where the response is
+ * normal, log L is quadratic in a row of F, and all of lambda of a row are
+ * sliced from the sums of one pass; otherwise each makes a normal step, whose
+ * size warmup adapts. (The ancillary half of an interweaving: Yu & Meng 2011,
+ * J. Computational and Graphical Statistics 20:531.)
  *
- * with eta' = eta + (e^c - 1) z_a u_a. Where the response is normal, L is
- * quadratic in e^c - 1, and c is sliced from two sums of one pass; otherwise it
- * is a normal step, whose size warmup adapts. (The ancillary half of an
- * interweaving: Yu & Meng 2011, J. Computational and Graphical Statistics
- * 20:531.) */
+ *   symbol    variable    shape          owner
+ *   v         v_next      n_level x q    scratch
+ *   F'_a v    v_mode      n_level        scratch: what u_a gains
+ */
 #include "base/clip.h"
 #include "base/slice.h"
 #include "models/crossed-inside.h"
 
 #include <math.h>
+#include <string.h>
+
+enum { Q = CROSSED_EFFECT };
 
 #define TARGET 0.44
 
-/* v_part := z_a u_a of n rows */
-static void part_of_eta(const struct crossed_chain* c,
-                        const struct crossed_factor* f,
-                        size_t a,
-                        size_t first,
-                        size_t n,
-                        double* v_part) {
-  const double* v_u = c->v_u + f->at_effect + a;
-  const int32_t* v_g = f->v_level + first;
-  const double* v_z = f->v_column[a];
-  for (size_t i = 0; i < n; ++i) {
-    const double u = v_u[(size_t)v_g[i] * f->n_effect];
-    v_part[i] = v_z == NULL ? u : v_z[first + i] * u;
-  }
-}
-
-/* eta += more z_a u_a; u_a and sd_a are scaled */
-static void accept(struct crossed_chain* c,
-                   const struct crossed_factor* f,
-                   size_t a,
-                   double log_c) {
-  double v_part[CROSSED_TILE];
-  const double scale = exp(log_c), more = expm1(log_c);
-  for (size_t first = 0; first < c->p->n_row; first += CROSSED_TILE) {
-    const size_t n = tb_min(CROSSED_TILE, c->p->n_row - first);
-    part_of_eta(c, f, a, first, n, v_part);
-    for (size_t i = 0; i < n; ++i) {
-      c->v_eta[first + i] += more * v_part[i];
-    }
-  }
-  for (size_t g = 0; g < f->n_level; ++g) {
-    c->v_u[f->at_effect + g * f->n_effect + a] *= scale;
-  }
-  c->v_theta[f->at_lambda + a] += log_c;
-}
-
+/* A row of F, and what log L is along it. */
 struct along {
   const struct crossed_factor* f;
-  size_t effect;
-  double log_sd, slope, curvature;
+  size_t effect; /* a */
+  size_t at;     /* which of lambda is at x */
+  double v_lambda[CROSSED_LAMBDA];
+  double v_row[Q]; /* F_a where the pass was */
+  double v_slope[Q];
+  crossed_square curvature;
 };
+
+/* v_row: F_a */
+static void
+row_of_root(const struct along* p, const double* v_lambda, double* v_row) {
+  crossed_square root;
+  crossed_root(p->f, v_lambda, root);
+  memcpy(v_row, root[p->effect], sizeof(p->v_row));
+}
 
 static double log_along(const void* p_context, double x) {
   const struct along* p = p_context;
-  const double more = expm1(x);
-  return more * p->slope - 0.5 * more * more * p->curvature +
-         crossed_sd_prior(p->f, p->effect, p->log_sd + x);
+  double v_lambda[CROSSED_LAMBDA], v_row[Q], sum = 0;
+  memcpy(v_lambda, p->v_lambda, sizeof(v_lambda));
+  v_lambda[p->at] = x;
+  row_of_root(p, v_lambda, v_row);
+  for (size_t b = 0; b <= p->effect; ++b) {
+    const double by = v_row[b] - p->v_row[b];
+    sum += by * p->v_slope[b];
+    for (size_t c = 0; c <= p->effect; ++c) {
+      sum -= 0.5 * by * (v_row[c] - p->v_row[c]) * p->curvature[b][c];
+    }
+  }
+  return sum + crossed_covariance_prior(p->f, v_lambda, NULL);
+}
+
+static struct along along_of(const struct crossed_chain* c,
+                             const struct crossed_factor* f,
+                             size_t a) {
+  struct along along = {.f = f, .effect = a};
+  memcpy(along.v_lambda,
+         c->v_theta + f->at_lambda,
+         f->n_lambda * sizeof(double));
+  row_of_root(&along, along.v_lambda, along.v_row);
+  return along;
+}
+
+/* v_next := F^-1 u of each level */
+static void set_white(struct crossed_chain* c, const struct crossed_factor* f) {
+  const size_t q = f->n_effect;
+  crossed_square root;
+  crossed_root(f, c->v_theta + f->at_lambda, root);
+  memcpy(c->v_next, c->v_u + f->at_effect, f->n_level * q * sizeof(double));
+  for (size_t g = 0; g < f->n_level; ++g) {
+    crossed_solve(q, (const double(*)[Q])root, c->v_next + g * q);
+  }
+}
+
+/* v_mode: what u_a of each level gains where F_a becomes v_row */
+static void set_gain(struct crossed_chain* c,
+                     const struct along* along,
+                     const double* v_row) {
+  const size_t q = along->f->n_effect;
+  for (size_t g = 0; g < along->f->n_level; ++g) {
+    double sum = 0;
+    for (size_t b = 0; b <= along->effect; ++b) {
+      sum += (v_row[b] - along->v_row[b]) * c->v_next[g * q + b];
+    }
+    c->v_mode[g] = sum;
+  }
+}
+
+/* v_out (n) := v_eta (n) + z_a v_mode */
+static void add_gain(const struct crossed_chain* c,
+                     const struct along* along,
+                     size_t first,
+                     size_t n,
+                     const double* v_eta,
+                     double* v_out) {
+  const int32_t* v_g = along->f->v_level + first;
+  const double* v_z = along->f->v_column[along->effect];
+  for (size_t i = 0; i < n; ++i) {
+    const double by = c->v_mode[v_g[i]];
+    v_out[i] = v_eta[i] + (v_z == NULL ? by : v_z[first + i] * by);
+  }
+}
+
+/* eta and u_a, with what v_mode has; lambda of the row. */
+static void accept(struct crossed_chain* c, const struct along* along) {
+  const struct crossed_factor* f = along->f;
+  for (size_t first = 0; first < c->p->n_row; first += CROSSED_TILE) {
+    const size_t n = tb_min(CROSSED_TILE, c->p->n_row - first);
+    double* v_eta = c->v_eta + first;
+    add_gain(c, along, first, n, v_eta, v_eta);
+  }
+  for (size_t g = 0; g < f->n_level; ++g) {
+    c->v_u[f->at_effect + g * f->n_effect + along->effect] += c->v_mode[g];
+  }
+  memcpy(c->v_theta + f->at_lambda,
+         along->v_lambda,
+         f->n_lambda * sizeof(double));
+}
+
+/* ADDS the sums over n rows */
+static void add_sums(const struct crossed_chain* c,
+                     struct along* along,
+                     size_t first,
+                     size_t n) {
+  const size_t a = along->effect, q = along->f->n_effect;
+  const int32_t* v_g = along->f->v_level + first;
+  const double* v_z = along->f->v_column[a];
+  double v_score[CROSSED_TILE], v_curvature[CROSSED_TILE];
+  crossed_look(c, first, n, c->v_eta + first, NULL, v_score, v_curvature);
+  for (size_t i = 0; i < n; ++i) {
+    const double z = v_z == NULL ? 1 : v_z[first + i];
+    const double* v = c->v_next + (size_t)v_g[i] * q;
+    for (size_t b = 0; b <= a; ++b) {
+      along->v_slope[b] += v_score[i] * z * v[b];
+      for (size_t d = 0; d <= b; ++d) {
+        along->curvature[b][d] += v_curvature[i] * z * z * v[b] * v[d];
+      }
+    }
+  }
 }
 
 static void
-slice_scale(struct crossed_chain* c, const struct crossed_factor* f, size_t a) {
-  double v_part[CROSSED_TILE], v_score[CROSSED_TILE], v_curvature[CROSSED_TILE];
-  struct along along = {.f = f,
-                        .effect = a,
-                        .log_sd = c->v_theta[f->at_lambda + a]};
+slice_row(struct crossed_chain* c, const struct crossed_factor* f, size_t a) {
+  struct along along = along_of(c, f, a);
+  double v_row[Q];
   for (size_t first = 0; first < c->p->n_row; first += CROSSED_TILE) {
-    const size_t n = tb_min(CROSSED_TILE, c->p->n_row - first);
-    part_of_eta(c, f, a, first, n, v_part);
-    crossed_look(c, first, n, c->v_eta + first, NULL, v_score, v_curvature);
-    for (size_t i = 0; i < n; ++i) {
-      along.slope += v_score[i] * v_part[i];
-      along.curvature += v_curvature[i] * v_part[i] * v_part[i];
+    add_sums(c, &along, first, tb_min(CROSSED_TILE, c->p->n_row - first));
+  }
+  for (size_t b = 0; b < a; ++b) {
+    along.curvature[b][a] = along.curvature[a][b];
+    for (size_t d = 0; d < b; ++d) {
+      along.curvature[d][b] = along.curvature[b][d];
     }
   }
   c->p_sweep->n_row += (double)c->p->n_row;
-  /* one width wherever the chain is on the line: the curvature is not */
-  accept(c, f, a, tb_slice_step(log_along, &along, 0, 0.5, c->p_rng));
+  for (size_t b = 0; b <= a; ++b) {
+    if (b == a || f->is_correlated) {
+      /* one width wherever the chain is on the line: the curvature is not */
+      const size_t l = along.at = f->at[a][b];
+      const double now = along.v_lambda[l];
+      along.v_lambda[l] = tb_slice_step(log_along, &along, now, 0.5, c->p_rng);
+    }
+  }
+  row_of_root(&along, along.v_lambda, v_row);
+  set_gain(c, &along, v_row);
+  accept(c, &along);
 }
 
-static void
-step_scale(struct crossed_chain* c, const struct crossed_factor* f, size_t a) {
-  double* p_step = &c->v_step[f->at_lambda - c->p->n_coef + a];
-  const double x = exp(*p_step) * tb_rng_norm(c->p_rng), more = expm1(x);
-  const double log_sd = c->v_theta[f->at_lambda + a];
+/* log density of all rows, with what v_mode has */
+static double log_lik_of_gain(const struct crossed_chain* c,
+                              const struct along* along) {
   double v_eta[CROSSED_TILE], v_density[CROSSED_TILE], log_lik = 0;
   for (size_t first = 0; first < c->p->n_row; first += CROSSED_TILE) {
     const size_t n = tb_min(CROSSED_TILE, c->p->n_row - first);
     double part = 0;
-    part_of_eta(c, f, a, first, n, v_eta);
-    for (size_t i = 0; i < n; ++i) {
-      v_eta[i] = c->v_eta[first + i] + more * v_eta[i];
-    }
+    add_gain(c, along, first, n, c->v_eta + first, v_eta);
     crossed_look(c, first, n, v_eta, v_density, NULL, NULL);
     for (size_t i = 0; i < n; ++i) {
       part += v_density[i];
@@ -110,14 +194,31 @@ step_scale(struct crossed_chain* c, const struct crossed_factor* f, size_t a) {
     log_lik += part;
   }
   c->p_sweep->n_row += (double)c->p->n_row;
+  return log_lik;
+}
+
+/* a normal step of lambda l, of row a; times: of the size that warmup finds */
+static void step_row(struct crossed_chain* c,
+                     const struct crossed_factor* f,
+                     size_t a,
+                     size_t l,
+                     double times) {
+  struct along along = along_of(c, f, a);
+  double* p_step = &c->v_step[f->at_lambda - c->p->n_coef + l];
+  double v_row[Q];
+  const double before = crossed_covariance_prior(f, along.v_lambda, NULL);
+  along.v_lambda[l] += times * exp(*p_step) * tb_rng_norm(c->p_rng);
+  row_of_root(&along, along.v_lambda, v_row);
+  set_gain(c, &along, v_row);
+  const double log_lik = log_lik_of_gain(c, &along);
   const double log_ratio = log_lik - c->log_lik +
-                           crossed_sd_prior(f, a, log_sd + x) -
-                           crossed_sd_prior(f, a, log_sd);
+                           crossed_covariance_prior(f, along.v_lambda, NULL) -
+                           before;
   if (log(tb_rng_unif(c->p_rng)) < log_ratio) {
-    accept(c, f, a, x);
+    accept(c, &along);
     c->log_lik = log_lik;
   }
-  if (c->p_sweep->is_warmup) {
+  if (c->p_sweep->is_warmup && times == 1) {
     const double rate = log_ratio >= 0     ? 1
                         : log_ratio > -700 ? exp(log_ratio)
                                            : 0;
@@ -128,10 +229,17 @@ step_scale(struct crossed_chain* c, const struct crossed_factor* f, size_t a) {
 
 void crossed_scale(struct crossed_chain* c, size_t factor, size_t effect) {
   const struct crossed_factor* f = &c->p->v_factor[factor];
+  set_white(c, f);
   if (c->p->is_quadratic) {
-    slice_scale(c, f, effect);
-  } else {
-    step_scale(c, f, effect);
+    slice_row(c, f, effect);
+    return;
+  }
+  for (size_t b = 0; b <= effect; ++b) {
+    if (b == effect || f->is_correlated) {
+      /* where sd_a is small, lambda has long tails */
+      step_row(c, f, effect, f->at[effect][b], 4);
+      step_row(c, f, effect, f->at[effect][b], 1);
+    }
   }
 }
 

@@ -16,7 +16,12 @@
  *                - c^2 [n_k (P_k)_aa + n_l (P_l)_bb] / 2.
  *
  * Where l is coarser than k (classes in schools), each level of l with its own
- * levels of k is a part: there is nothing else to do for nested factors. */
+ * levels of k is a part, and the standard deviation sd_b of l moves with its
+ * effects as in crossed-scale.c, while u_k make up for it, m = e^c - 1:
+ *   (sd_b, u_lb) e^c, u_ka - m u_lb,
+ *     log p(c) = log p(e^c sd_b) + c + m sum_k u_lb (P_k u)_a
+ *                - m^2 (P_k)_aa sum_k u_lb^2 / 2,
+ *   sums over the levels of k, of each with u_lb of its own level of l. */
 #include "base/slice.h"
 #include "models/crossed-inside.h"
 
@@ -131,4 +136,55 @@ void crossed_shift_link(struct crossed_chain* c,
       v_u[g * f->n_effect] += s == 0 ? by : -by;
     }
   }
+}
+
+struct outer {
+  const struct crossed_factor* f;
+  size_t effect;
+  double log_sd, slope, curvature;
+};
+
+static double log_outer(const void* p_context, double x) {
+  const struct outer* p = p_context;
+  const double more = expm1(x);
+  return more * p->slope - 0.5 * more * more * p->curvature +
+         crossed_sd_prior(p->f, p->effect, p->log_sd + x);
+}
+
+void crossed_scale_link(struct crossed_chain* c,
+                        const struct crossed_link* link,
+                        size_t side) {
+  const struct crossed_factor* l = &c->p->v_factor[link->v_factor[side]];
+  const struct crossed_factor* k = &c->p->v_factor[link->v_factor[1 - side]];
+  const size_t b = link->v_effect[side], a = link->v_effect[1 - side];
+  double* v_outer = c->v_part; /* u_lb of each part */
+  double* v_u = c->v_u + k->at_effect;
+  double* v_l = c->v_u + l->at_effect + b;
+  double* p_log_sd = &c->v_theta[l->at_lambda + b];
+  struct outer outer = {.f = l, .effect = b, .log_sd = *p_log_sd};
+  crossed_square precision;
+  crossed_precision(k, c->v_theta + k->at_lambda, precision);
+  for (size_t g = 0; g < l->n_level; ++g) {
+    v_outer[link->v_part[side][g]] = v_l[g * l->n_effect];
+  }
+  for (size_t g = 0; g < k->n_level; ++g) {
+    const double u = v_outer[link->v_part[1 - side][g]];
+    outer.slope += u * row_times(k->n_effect,
+                                 (const double(*)[CROSSED_EFFECT])precision,
+                                 a,
+                                 v_u + g * k->n_effect);
+    outer.curvature += u * u * precision[a][a];
+  }
+  const double x = tb_slice_step(log_outer, &outer, 0, 0.5, c->p_rng);
+  const double more = expm1(x);
+  if (!isfinite(more)) {
+    return;
+  }
+  for (size_t g = 0; g < k->n_level; ++g) {
+    v_u[g * k->n_effect + a] -= more * v_outer[link->v_part[1 - side][g]];
+  }
+  for (size_t g = 0; g < l->n_level; ++g) {
+    v_l[g * l->n_effect] *= 1 + more;
+  }
+  *p_log_sd += x;
 }

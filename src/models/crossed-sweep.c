@@ -159,6 +159,11 @@ static enum tb_status sweep(const struct tb_model* p_model,
   }
   for (size_t t = 0; t < p->n_link; ++t) {
     crossed_shift_link(&c, &p->v_link[t]);
+    for (size_t side = 0; side < 2; ++side) {
+      if (p->v_link[t].v_is_outer[side]) {
+        crossed_scale_link(&c, &p->v_link[t], side);
+      }
+    }
   }
   crossed_draw_aux(&c);
   if (p_sweep->is_warmup) {
