@@ -1,10 +1,11 @@
 # Group-level terms of a formula, by lme4's conventions: (1 | g), (1 + x | g),
-# (x || g), with one grouping factor.
+# (x || g), (1 | a/b), which is (1 | a) + (1 | a:b).
 
-# list(fixed, effects, group, name, correlated, frame): formulas of the
-# population's part, of the effects (one-sided) and of all variables together;
-# the expression of the grouping factor, and how it is called.
-split_bars <- function(formula) {
+# list(fixed, frame, terms): formulas of the population's part and of all
+# variables together, and for each grouping factor list(effects, group, name,
+# correlated): a one-sided formula, the expression of the factor, how it is
+# called.
+read_bars <- function(formula) {
   check_two_sided(formula)
   if ("." %in% all.vars(formula[[3]])) {
     abort_tall(
@@ -18,22 +19,72 @@ split_bars <- function(formula) {
   terms <- sum_terms(formula[[3]])
   is_bar <- vapply(terms, is_bar_term, TRUE)
   check_bars(terms, is_bar, formula)
-  bar <- strip_parens(terms[[which(is_bar)]]$term)
+  bars <- lapply(terms[is_bar], function(one) strip_parens(one$term))
   fixed <- formula
   fixed[[3]] <- join_terms(terms[!is_bar])
-  group <- strip_parens(bar[[3]])
-  check_group_term(group, formula)
-  check_effect_offset(bar, formula)
   frame <- formula
-  frame[[3]] <- call("+", call("+", fixed[[3]], bar[[2]]), group)
-  list(
-    fixed = fixed,
-    effects = stats::as.formula(call("~", bar[[2]]), environment(formula)),
-    group = group,
-    name = gsub(" ", "", deparse1(group)),
-    correlated = identical(bar[[1]], quote(`|`)),
-    frame = frame
-  )
+  frame[[3]] <- fixed[[3]]
+  own <- list()
+  for (bar in bars) {
+    group <- strip_parens(bar[[3]])
+    check_group_term(group, formula)
+    check_effect_offset(bar, formula)
+    frame[[3]] <- call("+", call("+", frame[[3]], bar[[2]]), plain_group(group))
+    own <- c(own, lapply(nested_groups(group), function(group) {
+      list(
+        effects = stats::as.formula(
+          call("~", bar[[2]]),
+          environment(formula)
+        ),
+        group = group,
+        name = gsub(" ", "", deparse1(group)),
+        correlated = identical(bar[[1]], quote(`|`))
+      )
+    }))
+  }
+  check_factors_once(own, formula)
+  list(fixed = fixed, frame = frame, terms = own)
+}
+
+# Of one grouping factor: its term beside the formulas.
+split_bars <- function(bars) {
+  term <- bars$terms[[1]]
+  c(bars["fixed"], term, bars["frame"])
+}
+
+# a/b/c is a, a:b, a:b:c
+nested_groups <- function(group) {
+  if (!(is.call(group) && identical(group[[1]], as.name("/")))) {
+    return(list(group))
+  }
+  outer <- nested_groups(strip_parens(group[[2]]))
+  inner <- call(":", outer[[length(outer)]], strip_parens(group[[3]]))
+  c(outer, list(inner))
+}
+
+# What a model frame takes: the variables of nested groups, too.
+plain_group <- function(group) {
+  nested <- nested_groups(group)
+  nested[[length(nested)]]
+}
+
+check_factors_once <- function(terms, formula) {
+  names <- vapply(terms, `[[`, "", "name")
+  twice <- names[duplicated(names)]
+  if (length(twice) > 0) {
+    name <- twice[[1]]
+    abort_input(
+      c(
+        "{.arg formula} must have one group-level term for each grouping factor,
+         and {.code {name}} has several.",
+        i = "Effects of {.code {name}} that are not correlated are
+             {.code (1 + x || {name})}, correlated ones
+             {.code (1 + x | {name})}."
+      ),
+      argument = "formula",
+      value = formula
+    )
+  }
 }
 
 # The terms of a sum, each list(sign, term).
@@ -74,7 +125,7 @@ is_bar_term <- function(one) {
     is_bar_call(strip_parens(one$term))
 }
 
-# One group-level term, and nowhere else a bar.
+# Group-level terms, and nowhere else a bar.
 check_bars <- function(terms, is_bar, formula) {
   inside <- Filter(
     Negate(is.null),
@@ -84,8 +135,8 @@ check_bars <- function(terms, is_bar, formula) {
     shown <- deparse1(inside[[1]])
     abort_input(
       c(
-        "{.arg formula} must have its group-level term in parentheses, added to
-         the others.",
+        "{.arg formula} must have each group-level term in parentheses, added
+         to the others.",
         x = "{.code {shown}} is not.",
         i = "Write {.code y ~ x + (1 | g)}; a logical \"or\" is
              {.code I(a | b)}."
@@ -104,34 +155,6 @@ check_bars <- function(terms, is_bar, formula) {
       value = formula
     )
   }
-  if (sum(is_bar) > 1) {
-    abort_several_bars(terms[is_bar], formula)
-  }
-}
-
-abort_several_bars <- function(terms, formula) {
-  bars <- lapply(terms, function(one) strip_parens(one$term))
-  groups <- vapply(bars, function(bar) deparse1(strip_parens(bar[[3]])), "")
-  is_one <- length(unique(groups)) == 1
-  abort_tall(
-    "unsupported",
-    c(
-      "{.arg formula} must have one group-level term, not {length(bars)}.",
-      i = if (is_one) {
-        "Effects of {.code {groups[[1]]}} that are not correlated are
-         {.code (1 + x || {groups[[1]]})}, correlated ones
-         {.code (1 + x | {groups[[1]]})}."
-      } else {
-        "Crossed and nested effects do not factorise over groups.
-         {.fn tall_gam} takes several such terms, of some hundred levels in all,
-         and draws are exact. With more make the factor of few levels a
-         covariate, take {.code (1 | {paste(groups, collapse = ':')})}, or use
-         brms or glmmTMB on data of their size."
-      }
-    ),
-    argument = "formula",
-    value = formula
-  )
 }
 
 # Does an expression call the function?
@@ -160,30 +183,15 @@ check_effect_offset <- function(bar, formula) {
 
 check_group_term <- function(group, formula) {
   shown <- deparse1(group)
-  if (has_call(group, "/")) {
-    each <- all.vars(group)
-    apart <- paste0("(1 | ", each, ")", collapse = " + ")
-    abort_tall(
-      "unsupported",
-      c(
-        "{.arg formula} has nested groups, {.code {shown}}, which are two
-         group-level terms.",
-        i = "Of some hundred levels in all, {.fn tall_gam} takes
-             {.code {apart}} where those of the inner groups have names of
-             their own. Else take the inner groups,
-             {.code {gsub('/', ':', shown)}}, with covariates of the outer
-             ones, or the outer groups alone."
-      ),
-      argument = "formula",
-      value = formula
-    )
-  }
-  if (has_call(group, "+") || has_call(group, "*") || has_call(group, "|")) {
+  has_other <- vapply(c("+", "*", "|"), has_call, TRUE, x = group)
+  if (any(has_other)) {
     abort_input(
       c(
         "{.arg formula} must have one grouping factor after the bar, not
          {.code {shown}}.",
-        i = "An interaction is {.code a:b}."
+        i = "An interaction is {.code a:b}, groups within others are
+             {.code a/b}, and two factors have terms of their own,
+             {.code (1 | a) + (1 | b)}."
       ),
       argument = "formula",
       value = formula

@@ -40,13 +40,17 @@ glmer_reader <- function(frame, sides) {
   reader <- frame_part_reader(frame, sides$fixed, sides$effects)
   check_some_columns(length(reader$columns))
   if (length(reader$effects) == 0) {
-    abort_input(
-      "{.arg formula} must have an effect before the bar, such as
-       {.code (1 | {sides$name})}.",
-      argument = "formula"
-    )
+    abort_no_effect(sides$name)
   }
   reader
+}
+
+abort_no_effect <- function(name) {
+  abort_input(
+    "{.arg formula} must have an effect before the bar, such as
+     {.code (1 | {name})}.",
+    argument = "formula"
+  )
 }
 
 # What reads other frames as this one was read.

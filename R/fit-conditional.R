@@ -165,7 +165,7 @@ values_at <- function(fit, grid, held, n_draw, scale) {
   for (name in setdiff(names(held), names(grid))) {
     new[[name]] <- rep(held[[name]], nrow(grid))
   }
-  groups <- group_request(fit, if (is.null(fit$groups)) NULL else NA)
+  groups <- group_request(fit, if (has_groups(fit)) NA)
   asked <- ask_rows(fit, new, groups = groups)
   draws <- choose_draws(fit, n_draw, resample = TRUE)
   rows <- without_groups(fit, asked_rows(asked, draws), names(grid))

@@ -113,12 +113,15 @@ summary.tall_fit <- function(
       table = summary_table(object, probs, chosen %||% object$variables),
       digits = digits,
       is_chosen = !is.null(chosen),
-      fit = object[setdiff(names(object), c("draws", "gradients", "saved"))],
+      fit = object[setdiff(names(object), as_long_as_draws)],
       n_draws = if (!is.null(object$draws)) posterior::ndraws(object$draws)
     ),
     class = "tall_summary"
   )
 }
+
+# What a summary does without.
+as_long_as_draws <- c("draws", "effect_draws", "gradients", "saved")
 
 check_probs <- function(probs) {
   probs <- check_numeric_vector(probs)

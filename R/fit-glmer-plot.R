@@ -8,12 +8,13 @@
 #' @param type (string) `"caterpillar"`: the effects of groups in their order,
 #'   with intervals. `"shrinkage"`: each group's effect as the fit has it
 #'   against what its own rows alone say; the slope of the points is how much
-#'   of it is believed, and rows decide it. Or any type of [plot.tall_fit()].
+#'   of it is believed, and rows decide it; of one grouping factor. Or any type
+#'   of [plot.tall_fit()].
 #' @param prob (number between 0 and 1) Probability of the intervals of
 #'   `"caterpillar"`, those of a normal distribution.
-#' @param n (whole number) The most groups to draw. Of more, as many are taken,
-#'   evenly spaced in the order of the effects (`"caterpillar"`) or of the sizes
-#'   (`"shrinkage"`).
+#' @param n (whole number) The most groups of a factor to draw. Of more, as many
+#'   are taken, evenly spaced in the order of the effects (`"caterpillar"`) or
+#'   of the sizes (`"shrinkage"`).
 #' @param ... Passed on to [plot.tall_fit()].
 #'
 #' @details What a group's rows alone say is the mean of the normal
@@ -73,6 +74,45 @@ plot.tall_glmer <- function(
 
 #' @rdname plot.tall_glmer
 #' @export
+plot.tall_crossed <- function(
+  x,
+  type = c(
+    "trace",
+    "dens",
+    "intervals",
+    "caterpillar",
+    "noise",
+    "size",
+    "monitor"
+  ),
+  prob = 0.95,
+  n = 500,
+  ...
+) {
+  if (identical(type, "shrinkage")) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code type = \"shrinkage\"} is of one grouping factor: what the rows
+         of a group alone say depends on the effects of the other factors, which
+         are not known.",
+        i = "{.code type = \"caterpillar\"} has the effects of all factors."
+      ),
+      argument = "type",
+      value = type
+    )
+  }
+  if (missing(type)) {
+    type <- "trace"
+  }
+  if (!identical(type, "caterpillar") && missing(prob)) {
+    return(plot.tall_glmer(x, type, ...))
+  }
+  plot.tall_glmer(x, type, prob = prob, n = n, ...)
+}
+
+#' @rdname plot.tall_glmer
+#' @export
 plot.tall_ranef <- function(x, prob = 0.95, n = 500, ...) {
   check_no_dots(...)
   prob <- check_prob(prob)
@@ -85,20 +125,21 @@ plot.tall_ranef <- function(x, prob = 0.95, n = 500, ...) {
 print.tall_ranef <- function(x, n = 10, ...) {
   check_no_dots(...)
   n <- check_count(n)
-  name <- names(x)
-  table <- x[[1]]
-  cat(
-    "Effects of ", count_noun(nrow(table), "group"), " of ", name,
-    ": posterior means\n",
-    sep = ""
-  )
-  shown <- utils::head(table, n)
-  attr(shown, "sd") <- NULL
-  print(shown, digits = 3)
-  if (nrow(table) > n) {
-    cat("# ... with ", count_noun(nrow(table) - n, "more group"), "\n",
+  for (name in names(x)) {
+    table <- x[[name]]
+    cat(
+      "Effects of ", count_noun(nrow(table), "group"), " of ", name,
+      ": posterior means\n",
       sep = ""
     )
+    shown <- utils::head(table, n)
+    attr(shown, "sd") <- NULL
+    print(shown, digits = 3)
+    if (nrow(table) > n) {
+      cat("# ... with ", count_noun(nrow(table) - n, "more group"), "\n",
+        sep = ""
+      )
+    }
   }
   invisible(x)
 }
@@ -108,12 +149,47 @@ spread_places <- function(size, n) {
   if (size <= n) seq_len(size) else unique(round(seq(1, size, length.out = n)))
 }
 
+# effects: of ranef(). A panel for each effect of each factor.
 plot_caterpillar <- function(effects, prob, n) {
-  name <- names(effects)
-  mean <- effects[[1]]
-  sd <- attr(mean, "sd")
   z <- stats::qnorm((1 + prob) / 2)
-  data <- do.call(rbind, lapply(names(mean), function(effect) {
+  is_several <- length(effects) > 1
+  data <- do.call(rbind, lapply(names(effects), function(name) {
+    part <- caterpillar_table(effects[[name]], z, n)
+    if (is_several) {
+      part$effect <- paste0(name, ": ", part$effect)
+    }
+    part
+  }))
+  data$effect <- factor(data$effect, unique(data$effect))
+  sizes <- vapply(effects, nrow, 1L)
+  of <- if (is_several) "groups" else paste("groups of", names(effects))
+  ggplot2::ggplot(
+    data,
+    ggplot2::aes(.data$place, .data$mean, ymin = .data$lower,
+      ymax = .data$upper)
+  ) +
+    ggplot2::geom_hline(yintercept = 0, colour = "grey60") +
+    ggplot2::geom_linerange(colour = "#9ecae1", linewidth = 0.4) +
+    ggplot2::geom_point(colour = "#08519c", size = 0.6) +
+    ggplot2::facet_wrap(
+      "effect",
+      scales = if (is_several) "free" else "free_y"
+    ) +
+    ggplot2::labs(
+      x = paste0(of, ", in the order of their effect"),
+      y = paste0("effect, mean and ", percent_of(prob), " interval"),
+      caption = if (is_several && any(sizes > n)) {
+        paste(format_count(n), "groups of each factor at most")
+      } else if (any(sizes > n)) {
+        paste(format_count(n), "of", format_count(sizes[[1]]), "groups")
+      }
+    )
+}
+
+# mean: a data frame of ranef(); z: half the width of intervals, in sds
+caterpillar_table <- function(mean, z, n) {
+  sd <- attr(mean, "sd")
+  do.call(rbind, lapply(names(mean), function(effect) {
     at <- order(mean[[effect]])
     at <- at[spread_places(length(at), n)]
     data.frame(
@@ -124,24 +200,6 @@ plot_caterpillar <- function(effects, prob, n) {
       upper = mean[[effect]][at] + z * sd[[effect]][at]
     )
   }))
-  data$effect <- factor(data$effect, names(mean))
-  is_part <- nrow(mean) > n
-  ggplot2::ggplot(
-    data,
-    ggplot2::aes(.data$place, .data$mean, ymin = .data$lower,
-      ymax = .data$upper)
-  ) +
-    ggplot2::geom_hline(yintercept = 0, colour = "grey60") +
-    ggplot2::geom_linerange(colour = "#9ecae1", linewidth = 0.4) +
-    ggplot2::geom_point(colour = "#08519c", size = 0.6) +
-    ggplot2::facet_wrap("effect", scales = "free_y") +
-    ggplot2::labs(
-      x = paste0("groups of ", name, ", in the order of their effect"),
-      y = paste0("effect, mean and ", percent_of(prob), " interval"),
-      caption = if (is_part) {
-        paste(format_count(n), "of", format_count(nrow(mean)), "groups")
-      }
-    )
 }
 
 percent_of <- function(prob) paste0(format(100 * prob), "%")
@@ -196,7 +254,7 @@ shrinkage_table <- function(fit) {
   }
   q <- length(fit$groups$effects)
   here <- model_variables(model, theta)
-  factor <- matrix(covariance_factors(fit, t(here)), q)
+  factor <- matrix(covariance_factors(fit, t(here), fit$groups$name), q)
   population <- chol2inv(t(factor))
   n <- length(fit$groups$levels)
   mean <- matrix(found$mean, q)

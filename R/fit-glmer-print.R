@@ -17,14 +17,18 @@ print_grouped_estimates <- function(fit, table, digits) {
       print_table(part, digits)
     }
   }
-  block(
-    paste0(
-      "Group-level effects (", fit$groups$name, ", ",
-      count_noun(length(fit$groups$levels), "group"), ")"
-    ),
-    own,
-    group_labels(variables[own], fit$groups$name)
-  )
+  for (factor in fit_factors(fit)) {
+    place <- covariance_start(fit, factor$name) + seq_len(n_covariance(factor))
+    of_factor <- own & variables %in% fit$variables[place]
+    block(
+      paste0(
+        "Group-level effects (", factor$name, ", ",
+        count_noun(length(factor$levels), "group"), ")"
+      ),
+      of_factor,
+      group_labels(variables[of_factor], factor$name)
+    )
+  }
   cat("\n")
   block("Coefficients", is_coefficient)
   if (any(is_aux)) {

@@ -15,7 +15,7 @@ tidy.tall_glmer <- function(
     abort_input(
       c(
         "{.arg effects} has {.val ran_vals}: effects of groups are no parameters
-         here, and each takes a pass over the data.",
+         here.",
         i = "{.fn ranef} has their means, with standard deviations as attribute
              {.code \"sd\"}."
       ),

@@ -8,38 +8,46 @@
 #' @param summary (`TRUE` or `FALSE`) Posterior means and standard deviations,
 #'   or draws?
 #' @param ndraws,draws (whole number or `NULL`) As many of the kept draws,
-#'   evenly spaced, are looked at: each takes a pass over the data. `NULL`: 200
-#'   for means and standard deviations, all that were kept for draws.
-#' @param groups (strings or `NULL`) Levels of the grouping factor whose effects
-#'   are wanted; `NULL`: all.
+#'   evenly spaced, are looked at. With one grouping factor each takes a pass
+#'   over the data; `NULL`: 200 for means and standard deviations, all that were
+#'   kept for draws. Of several factors `NULL` is all sweeps after warmup for
+#'   means and standard deviations.
+#' @param groups (strings, list or `NULL`) Levels of the grouping factor whose
+#'   effects are wanted; of several factors a list of levels by their names, or
+#'   names of factors; `NULL`: all.
 #' @param seed (whole number or `NULL`) Seed of draws of effects; `NULL`: the
-#'   fit's.
+#'   fit's. Of several factors draws are there.
 #' @param sigma (number) Unused: it is in the generic.
 #' @param ... Unused: other arguments are refused.
 #'
-#' @details Effects are no parameters of the run. Given a draw of the parameters
-#' their mean and covariance come from the quadrature, and those of the
-#' posterior from the draws' by the laws of total expectation and variance.
-#' Draws of effects are exact, given those of the parameters, and need no
-#' quadrature: log densities of the responses are concave, so that planes that
-#' touch that of a group's effects bound it, and draws under the bound are
-#' rejected (Gilks & Wild, 1992).
+#' @details Effects of one grouping factor are no parameters of the run. Given a
+#' draw of the parameters their mean and covariance come from the quadrature,
+#' and those of the posterior from the draws' by the laws of total expectation
+#' and variance. Draws of effects are exact, given those of the parameters, and
+#' need no quadrature: log densities of the responses are concave, so that
+#' planes that touch that of a group's effects bound it, and draws under the
+#' bound are rejected (Gilks & Wild, 1992).
+#'
+#' Effects of several factors are numbers of the chains. As much of them is
+#' there as was kept: see `keep_effects` of [tall_glmer()].
 #'
 #' @return `fixef()`: posterior means of the coefficients, as in lme4.
-#'   `ranef()`: with `summary = TRUE` a list with the name of the grouping
-#'   factor, as in lme4: a data frame with a row for each group and a column for
-#'   each effect, with the attribute `"sd"`, a data frame of the same shape;
-#'   [plot()][plot.tall_glmer] draws it.
-#'   With `summary = FALSE` an array draws x groups x effects. `coef()`: the
-#'   same list of coefficients, effects added. `VarCorr()`: a list with the name
-#'   of the grouping factor: `sd` (posterior means and standard deviations),
-#'   `cor` and `cov` (posterior means of the correlation and covariance matrix);
+#'   `ranef()`: with `summary = TRUE` a list with the names of the grouping
+#'   factors, as in lme4: a data frame with a row for each group and a column
+#'   for each effect, with the attribute `"sd"`, a data frame of the same shape;
+#'   [plot()][plot.tall_glmer] draws it. With `summary = FALSE` an array draws x
+#'   groups x effects, or of several factors a list of such arrays. `coef()`:
+#'   the same list of coefficients, effects added. `VarCorr()`: a list with the
+#'   names of the grouping factors: `sd` (posterior means and standard
+#'   deviations), `cor` and `cov` (posterior means of the correlation and covariance matrix);
 #'   and `residual__` where there is a residual standard deviation, as in brms
 #'   (`sd` and `cov`). `as.data.frame()` of it has the columns of lme4's: `grp`,
 #'   `var1`, `var2`, `vcov` and `sdcor`, posterior means.
-#'   `ngrps()`: the number of groups, named. `nobs()`: the number of rows.
+#'   `ngrps()`: the numbers of groups, named. `nobs()`: the number of rows.
 #' @section Conditions: `tall_error_stale` where a fit was read from a file that
-#' did not keep its data; `tall_error_input` for groups that are none.
+#' did not keep its data; `tall_error_input` for groups that are none;
+#' `tall_error_unsupported` where what is asked for of several factors' effects
+#' was not kept.
 #' @references
 #' Gilks & Wild (1992). Adaptive rejection sampling for Gibbs sampling. *Applied
 #' Statistics* 41, 337-348.
@@ -101,7 +109,7 @@ ngrps.default <- function(object, ...) {
 #' @export
 ngrps.tall_glmer <- function(object, ...) {
   check_no_dots(...)
-  stats::setNames(length(object$groups$levels), object$groups$name)
+  lengths(lapply(fit_factors(object), `[[`, "levels"))
 }
 
 #' @rdname tall_glmer-methods
@@ -182,38 +190,39 @@ groups_theta <- function(fit, rows) {
   unname(t(theta))
 }
 
-# Lambda of each draw: draws x q x q.
-covariance_factors <- function(fit, draws) {
-  p <- fit$n_coef
-  q <- length(fit$groups$effects)
+# Lambda of a factor in each draw: draws x q x q.
+covariance_factors <- function(fit, draws, name) {
+  factor <- fit_factors(fit)[[name]]
+  p <- covariance_start(fit, name)
+  q <- length(factor$effects)
   n <- nrow(draws)
   sd <- unname(unclass(draws)[, p + seq_len(q), drop = FALSE])
   cor <- array(rep(diag(q), each = n), c(n, q, q))
   l <- p + q
   for (a in seq_len(q)[-1]) {
     for (b in seq_len(a - 1)) {
-      if (fit$groups$correlated) {
+      if (factor$correlated) {
         l <- l + 1
         cor[, a, b] <- cor[, b, a] <- draws[, l]
       }
     }
   }
   # Cholesky's algorithm, for all draws at once
-  factor <- array(0, c(n, q, q))
+  root <- array(0, c(n, q, q))
   for (a in seq_len(q)) {
     for (b in seq_len(a)) {
       rest <- cor[, a, b]
       for (k in seq_len(b - 1)) {
-        rest <- rest - factor[, a, k] * factor[, b, k]
+        rest <- rest - root[, a, k] * root[, b, k]
       }
-      factor[, a, b] <- if (a == b) {
+      root[, a, b] <- if (a == b) {
         sqrt(pmax(rest, 1e-300))
       } else {
-        rest / factor[, b, b]
+        rest / root[, b, b]
       }
     }
   }
-  factor * as.vector(sd)
+  root * as.vector(sd)
 }
 
 # The model in its own coordinates; that of a fit is whitened.
@@ -308,14 +317,24 @@ effect_draws <- function(fit, at, rows, seed) {
   aperm(out, c(3, 2, 1))
 }
 
-# Of new groups, from the population's distribution.
-new_effects <- function(fit, rows, n_group) {
-  q <- length(fit$groups$effects)
+# Those of some levels of a factor, by their numbers.
+level_effects <- function(fit, name, levels, rows, seed) {
+  UseMethod("level_effects")
+}
+
+#' @export
+level_effects.tall_glmer <- function(fit, name, levels, rows, seed) {
+  effect_draws(fit, levels, rows, seed)
+}
+
+# Of new groups of a factor, from the population's distribution.
+new_effects <- function(fit, name, rows, n_group) {
+  q <- length(fit_factors(fit)[[name]]$effects)
   draws <- draws_matrix(fit)
   if (!is.null(rows)) {
     draws <- draws[rows, , drop = FALSE]
   }
-  factors <- covariance_factors(fit, draws)
+  factors <- covariance_factors(fit, draws, name)
   shape <- c(nrow(draws), n_group, q)
   v <- array(stats::rnorm(prod(shape)), shape)
   u <- array(0, dim(v))
@@ -331,14 +350,27 @@ new_effects <- function(fit, rows, n_group) {
 #' @export
 coef.tall_glmer <- function(object, ndraws = NULL, ...) {
   check_no_dots(..., .ignore = none_aliased)
-  effects <- t(effect_moments(object, check_draws(object, ndraws))$mean)
+  n_draw <- check_draws(object, ndraws)
   fixed <- fixef.tall_glmer(object)
-  names <- union(names(fixed), colnames(effects))
-  out <- matrix(0, nrow(effects), length(names), dimnames = list(NULL, names))
-  out[, names(fixed)] <- rep(fixed, each = nrow(out))
-  out[, colnames(effects)] <- out[, colnames(effects)] + effects
-  out <- data.frame(out, row.names = object$groups$levels, check.names = FALSE)
-  stats::setNames(list(out), object$groups$name)
+  lapply(fit_factors(object), function(factor) {
+    effects <- t(level_moments(object, factor$name, n_draw)$mean)
+    names <- union(names(fixed), colnames(effects))
+    out <- matrix(0, nrow(effects), length(names), dimnames = list(NULL, names))
+    out[, names(fixed)] <- rep(fixed, each = nrow(out))
+    out[, colnames(effects)] <- out[, colnames(effects)] + effects
+    data.frame(out, row.names = factor$levels, check.names = FALSE)
+  })
+}
+
+# Means and standard deviations of the effects of a factor: list(mean, sd), q x
+# levels.
+level_moments <- function(fit, name, n_draw) {
+  UseMethod("level_moments")
+}
+
+#' @export
+level_moments.tall_glmer <- function(fit, name, n_draw) {
+  effect_moments(fit, n_draw)
 }
 
 #' @rdname tall_glmer-methods
@@ -347,39 +379,40 @@ VarCorr.tall_glmer <- function(x, sigma = 1, ...) {
   check_no_dots(...)
   check_has_draws(x)
   draws <- draws_matrix(x)
-  q <- length(x$groups$effects)
-  factors <- covariance_factors(x, draws)
-  sd <- draws[, x$n_coef + seq_len(q), drop = FALSE]
-  names <- list(x$groups$effects, x$groups$effects)
-  cov <- cor <- matrix(0, q, q, dimnames = names)
-  for (a in seq_len(q)) {
-    for (b in seq_len(q)) {
-      product <- rowSums(
-        matrix(factors[, a, ] * factors[, b, ], nrow(draws))
-      )
-      cov[a, b] <- mean(product)
-      cor[a, b] <- mean(product / (sd[, a] * sd[, b]))
-    }
-  }
-  table <- function(v) {
-    data.frame(Estimate = colMeans(v), Est.Error = apply(v, 2, stats::sd))
-  }
-  own <- table(unclass(sd))
-  rownames(own) <- x$groups$effects
-  out <- list(list(
-    sd = own,
-    cor = if (x$groups$correlated && q > 1) cor,
-    cov = cov
-  ))
-  names(out) <- x$groups$name
+  out <- lapply(fit_factors(x), function(factor) {
+    covariance_table(x, draws, factor)
+  })
   if ("sigma" %in% colnames(draws)) {
     sigma <- unclass(draws)[, "sigma", drop = FALSE]
     out$residual__ <- list(
-      sd = table(sigma),
+      sd = estimate_table(sigma),
       cov = matrix(mean(sigma^2), dimnames = list("sigma", "sigma"))
     )
   }
   structure(out, class = "tall_VarCorr")
+}
+
+covariance_table <- function(fit, draws, factor) {
+  q <- length(factor$effects)
+  root <- covariance_factors(fit, draws, factor$name)
+  at <- covariance_start(fit, factor$name) + seq_len(q)
+  sd <- draws[, at, drop = FALSE]
+  names <- list(factor$effects, factor$effects)
+  cov <- cor <- matrix(0, q, q, dimnames = names)
+  for (a in seq_len(q)) {
+    for (b in seq_len(q)) {
+      product <- rowSums(matrix(root[, a, ] * root[, b, ], nrow(draws)))
+      cov[a, b] <- mean(product)
+      cor[a, b] <- mean(product / (sd[, a] * sd[, b]))
+    }
+  }
+  own <- estimate_table(unclass(sd))
+  rownames(own) <- factor$effects
+  list(sd = own, cor = if (factor$correlated && q > 1) cor, cov = cov)
+}
+
+estimate_table <- function(v) {
+  data.frame(Estimate = colMeans(v), Est.Error = apply(v, 2, stats::sd))
 }
 
 #' @export

@@ -75,11 +75,13 @@ get_parameters.tall_fit <- function(
 #' @rdname insight-tall_fit
 #' @exportS3Method insight::find_formula
 find_formula.tall_glmer <- function(x, ...) {
-  bars <- x$bars
-  random <- call("~", call("|", bars$effects[[2]], bars$group))
+  random <- lapply(unname(fit_bars(x)), function(bar) {
+    random <- call("~", call("|", bar$effects[[2]], bar$group))
+    stats::as.formula(random, environment(stats::formula(x)))
+  })
   out <- list(
-    conditional = bars$fixed,
-    random = stats::as.formula(random, environment(stats::formula(x)))
+    conditional = x$bars$fixed,
+    random = if (length(random) == 1) random[[1]] else random
   )
   structure(out, class = c("insight_formula", "list"))
 }

@@ -49,7 +49,14 @@ log_lik.tall_regression <- function(
   check_flag(pointwise)
   check_no_dots(..., .ignore = no_groups)
   n_draw <- check_draws(object, draws, ndraws)
-  asked <- ask_rows(object, newdata, offset, needs = "responses")
+  groups <- if (has_groups(object)) group_request(object)
+  asked <- ask_rows(
+    object,
+    newdata,
+    offset,
+    groups = groups,
+    needs = "responses"
+  )
   chosen <- choose_draws(object, n_draw, resample = TRUE)
   if (pointwise && asked$is_own && asked$passes) {
     return(remote_log_lik(asked, chosen))

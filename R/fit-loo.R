@@ -51,8 +51,10 @@ loo_pit.tall_fit <- function(object, ...) {
 #' observations; `"subsampling SE"` is what that may be off by. Compare models
 #' by `loo()`: [loo::loo_compare()] does not take subsampled `waic()`.
 #'
-#' In a multilevel fit a group takes the place of an observation: all of its
-#' rows are left out together, and `print()` says so.
+#' In a multilevel fit with one grouping factor a group takes the place of an
+#' observation: all of its rows are left out together, and `print()` says so.
+#' With several factors a row is left out, given the effects of its groups, as
+#' in brms: draws of these are needed, see `keep_effects` of [tall_glmer()].
 #'
 #' @return What [loo::loo_subsample()] or [loo::loo()] return; for `waic()`,
 #'   what [loo::waic()] returns, with a column `"subsampling SE"` of estimates

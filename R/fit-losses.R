@@ -158,6 +158,10 @@ log_loss.tall_regression <- function(
   statistic <- check_choice(statistic, c("ergodic", "draw"))
   rows <- test_rows(object, newdata)
   chosen <- choose_draws(object)
+  if (has_groups(object)) {
+    groups <- group_request(object, allow_new_levels = TRUE)
+    rows <- join_draws(object, rows, chosen, groups)
+  }
   sum <- numeric(nrow(chosen$theta))
   average <- numeric(nrow(rows$x))
   each_density(object, rows, chosen, function(at, log_p) {

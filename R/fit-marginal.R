@@ -81,6 +81,6 @@ get_vcov.tall_fit <- function(model, ...) {
 # Classes that a user's option adds to the ones that are known there.
 tell_marginaleffects <- function(...) {
   known <- getOption("marginaleffects_model_classes")
-  own <- c("tall_glm", "tall_glmer")
+  own <- c("tall_glm", "tall_glmer", "tall_crossed")
   options(marginaleffects_model_classes = union(known, own))
 }

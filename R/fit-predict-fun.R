@@ -300,13 +300,25 @@ model_log_lik_function <- function(model, theta) {
 # asks for one row after the other at few draws: that is answered for all rows
 # at the first call, by `every(draws)` where rows are far.
 loo_function <- function(fit, n, chosen, f, every = NULL) {
-  matrix_of <- cbind(chosen$theta, chosen$aux)
+  # rows that were joined with effects of groups have a value for each draw
+  is_joined <- inherits(fit, "tall_crossed")
+  n_draw <- nrow(chosen$theta)
+  matrix_of <- cbind(
+    chosen$theta,
+    chosen$aux,
+    if (is_joined) seq_len(n_draw)
+  )
   coefficients <- seq_len(ncol(chosen$theta))
   colnames(matrix_of) <- c(
     fit$variables[coefficients],
-    if (!is.null(chosen$aux)) names(known_aux(fit))
+    if (!is.null(chosen$aux)) names(known_aux(fit)),
+    if (is_joined) ".draw"
   )
   record_of <- function(draws) {
+    if (is_joined) {
+      chosen$numbers <- draws[, ncol(draws)]
+      draws <- draws[, -ncol(draws), drop = FALSE]
+    }
     chosen$theta <- unname(draws[, coefficients, drop = FALSE])
     chosen$aux <- if (ncol(draws) > length(coefficients)) {
       unname(draws[, -coefficients])

@@ -33,9 +33,11 @@
 #'   `"prediction"`: of responses, from R's generator, as
 #'   [predictive_interval()][posterior-predict] (with `type = "response"`).
 #' @param level (number between 0 and 1) Their probability.
-#' @param re_formula,re.form (`NULL`, or `NA` or `~0`) Of [tall_glmer()]: with
-#'   the effects of groups, or for the population, without them; two names for
-#'   one argument. Of models without groups `NULL` and `NA` are the same.
+#' @param re_formula,re.form (`NULL`, `NA` or `~0`, or a formula) Of
+#'   [tall_glmer()]: with all effects of groups; for the population, without
+#'   them; or with those of some of the fit's group-level terms, such as
+#'   `~ (1 | g)`, all of a factor's effects or its intercept alone. Two names
+#'   for one argument. Of models without groups `NULL` and `NA` are the same.
 #' @param allow_new_levels (`TRUE` or `FALSE`) Of [tall_glmer()]: may groups of
 #'   `newdata` be new? Their effects are drawn from the population's
 #'   distribution, the same for all rows of a group.

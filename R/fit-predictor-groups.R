@@ -1,9 +1,11 @@
 # Predictors of fits of tall_glmer(): with the effects of known groups, of new
 # ones, or of the population alone.
 
-# What is asked of the effects of groups, a record: are they wanted, may groups
-# be new, the seed of their draws (NULL: the fit's). re_formula: NULL, or NA or
-# ~0 without. Of models without groups nothing else than NULL and NA: NULL.
+# What is asked of the effects of groups, a record: which of them are wanted, by
+# grouping factor, may groups be new, the seed of their draws (NULL: the fit's).
+# re_formula: NULL, all; NA or ~0, none; or a formula of some of the fit's
+# group-level terms. Of models without groups nothing else than NULL and NA:
+# NULL.
 group_request <- function(
   fit,
   re_formula = NULL,
@@ -11,13 +13,13 @@ group_request <- function(
   seed = NULL
 ) {
   check_flag(allow_new_levels)
-  if (is.null(fit$groups)) {
+  if (!has_groups(fit)) {
     check_no_groups(fit, re_formula)
     return(NULL)
   }
   structure(
     list(
-      is_wanted = wants_groups(re_formula),
+      wanted = wanted_effects(fit, re_formula),
       allows_new = allow_new_levels,
       seed = check_seed(seed) %||% fit$seed
     ),
@@ -46,44 +48,91 @@ check_no_groups <- function(fit, re_formula) {
   }
 }
 
-wants_groups <- function(re_formula) {
+# Names of the effects that are wanted, by grouping factor.
+wanted_effects <- function(fit, re_formula) {
+  factors <- fit_factors(fit)
   if (is.null(re_formula)) {
-    return(TRUE)
+    return(lapply(factors, `[[`, "effects"))
   }
   is_none <- (length(re_formula) == 1 && is.atomic(re_formula) &&
     is.na(re_formula)) ||
-    (inherits(re_formula, "formula") && identical(re_formula[[2]], 0))
-  if (!is_none) {
-    abort_tall(
-      "unsupported",
-      "{.arg re_formula} must be {.code NULL}, with all effects of groups, or
-       {.code NA}, with none.",
+    (inherits(re_formula, "formula") &&
+      identical(re_formula[[length(re_formula)]], 0))
+  if (is_none) {
+    return(list())
+  }
+  if (!inherits(re_formula, "formula")) {
+    abort_expected(
+      re_formula,
+      "NULL (all effects of groups), NA (none) or a formula of some of the
+       fit's group-level terms",
+      arg = "re_formula"
+    )
+  }
+  asked <- re_formula
+  asked[[3]] <- re_formula[[length(re_formula)]]
+  asked[[2]] <- quote(y)
+  bars <- read_bars(asked)
+  if (!identical(bars$fixed[[3]], 1)) {
+    abort_input(
+      "{.arg re_formula} must have group-level terms alone, such as
+       {.code ~ (1 | {factors[[1]]$name})}.",
       argument = "re_formula",
       value = re_formula
     )
   }
-  FALSE
+  own <- fit_bars(fit)
+  names <- vapply(bars$terms, `[[`, "", "name")
+  check_known(names, names(own), "grouping factor", arg = "re_formula")
+  stats::setNames(lapply(bars$terms, function(term) {
+    effects_of_term(term, own[[term$name]], factors[[term$name]])
+  }), names)
+}
+
+# All of a factor's, or its intercept.
+effects_of_term <- function(term, own, factor) {
+  asked <- stats::terms(term$effects)
+  known <- stats::terms(own$effects)
+  has_one <- attr(asked, "intercept") == 1
+  labels <- attr(asked, "term.labels")
+  is_same <- setequal(labels, attr(known, "term.labels")) &&
+    attr(known, "intercept") == attr(asked, "intercept")
+  if (is_same) {
+    return(factor$effects)
+  }
+  if (length(labels) == 0 && has_one && "(Intercept)" %in% factor$effects) {
+    return("(Intercept)")
+  }
+  shown <- paste0(deparse1(own$effects[[2]]), " | ", factor$name)
+  abort_input(
+    "{.arg re_formula} must have a group-level term as the fit has it,
+     {.code ({shown})}, or its intercept, {.code (1 | {factor$name})}.",
+    argument = "re_formula",
+    value = deparse1(term$effects)
+  )
 }
 
 # ---- rows --------------------------------------------------------------------
 
-# list(x, offset) and, where effects are wanted, z, rows x effects, and label,
-# the group of each row (NA where something is missing).
+# list(x, offset) and, where effects are wanted, `factors`, for each list(z,
+# label): rows x effects, and the group of each row (NA where something is
+# missing).
 #' @export
 design_of.tall_glmer <- function(fit, newdata, groups) {
   if (is.null(newdata)) {
     check_has_data(fit, "newdata")
-    return(glmer_matrices(fit$rows$frame, fit$bars, fit$family))
+    return(own_matrices(fit))
   }
   if (!is.data.frame(newdata)) {
     abort_expected(newdata, "a data frame", arg = "newdata")
   }
-  design <- fit$design
-  fixed <- stats::delete.response(design$fixed)
-  is_wanted <- isTRUE(groups$is_wanted)
+  fixed <- stats::delete.response(fit$design$fixed)
+  bars <- fit_bars(fit)[names(groups$wanted)]
+  designs <- effect_designs(fit)[names(groups$wanted)]
   wanted <- c(
     all.vars(fixed),
-    if (is_wanted) c(all.vars(design$effects), all.vars(fit$bars$group))
+    unlist(lapply(designs, function(design) all.vars(design$effects))),
+    unlist(lapply(bars, function(bar) all.vars(bar$group)))
   )
   missing <- setdiff(intersect(wanted, fit$columns), names(newdata))
   if (length(missing) > 0) {
@@ -93,21 +142,53 @@ design_of.tall_glmer <- function(fit, newdata, groups) {
     source <- list(columns = fit$columns, xlevels = levels)
     prediction_frame(source, terms, newdata)
   }
-  frame <- frame_of(fixed, design$xlevels)
-  x <- stats::model.matrix(fixed, frame, contrasts.arg = design$contrasts)
+  frame <- frame_of(fixed, fit$design$xlevels)
+  x <- stats::model.matrix(fixed, frame, contrasts.arg = fit$design$contrasts)
   out <- list(x = x, offset = stats::model.offset(frame))
-  if (is_wanted) {
-    out$z <- stats::model.matrix(
-      design$effects,
-      frame_of(design$effects, design$zlevels),
-      contrasts.arg = design$z_contrasts
+  out$factors <- lapply(stats::setNames(nm = names(bars)), function(name) {
+    design <- designs[[name]]
+    list(
+      z = stats::model.matrix(
+        design$effects,
+        frame_of(design$effects, design$zlevels),
+        contrasts.arg = design$z_contrasts
+      ),
+      label = new_labels(fit, bars[[name]]$group, newdata)
     )
-    out$label <- new_labels(fit, newdata)
-  }
+  })
   out
 }
 
-new_labels <- function(fit, newdata) {
+# Of the fit's own rows.
+own_matrices <- function(fit) {
+  UseMethod("own_matrices")
+}
+
+#' @export
+own_matrices.tall_glmer <- function(fit) {
+  found <- glmer_matrices(fit$rows$frame, fit$bars, fit$family)
+  found$factors <- list(found[c("z", "label")])
+  names(found$factors) <- fit$groups$name
+  found[c("x", "offset", "factors")]
+}
+
+#' @export
+own_matrices.tall_crossed <- function(fit) {
+  crossed_matrices(fit$rows$frame, fit$bars, fit$family)
+}
+
+# How the effects of each factor are read.
+effect_designs <- function(fit) {
+  if (is_crossed(fit)) {
+    return(fit$design$effects)
+  }
+  stats::setNames(
+    list(fit$design[c("effects", "zlevels", "z_contrasts")]),
+    fit$groups$name
+  )
+}
+
+new_labels <- function(fit, group, newdata) {
   look <- function(group) {
     group <- strip_parens(group)
     if (is.call(group) && identical(group[[1]], as.name(":"))) {
@@ -118,51 +199,64 @@ new_labels <- function(fit, newdata) {
     value <- eval(group, newdata, environment(fit$formula))
     as.character(rep_len(value, nrow(newdata)))
   }
-  look(fit$bars$group)
+  look(group)
 }
 
 # ---- effects -----------------------------------------------------------------
 
-# Draws of the effects that these rows want, `effects`, draws x groups x
-# effects, and which of them is each row's, `group`.
+# Of each factor draws of the effects that these rows want, `effects`, draws x
+# groups x effects, and which of them is each row's, `group`.
 #' @export
 join_draws.tall_glmer <- function(fit, rows, draws, groups) {
-  if (!isTRUE(groups$is_wanted)) {
-    rows$z <- NULL
-    return(rows)
-  }
-  known <- match(rows$label, fit$groups$levels)
-  # a missing label is no new group: what depends on it is missing, too
-  is_new <- is.na(known) & !is.na(rows$label)
-  if (any(is_new) && !groups$allows_new) {
-    abort_new_group(fit, rows$label[is_new][[1]])
-  }
-  n_draw <- nrow(draws$theta)
-  levels <- sort(unique(known))
-  names <- unique(rows$label[is_new])
-  q <- length(fit$groups$effects)
-  effects <- array(0, c(n_draw, length(levels) + length(names), q))
-  at <- seq_along(levels)
-  if (length(levels) > 0) {
-    effects[, at, ] <- effect_draws(fit, levels, draws$rows, groups$seed)
-  }
-  if (length(names) > 0) {
-    effects[, length(levels) + seq_along(names), ] <- with_seed(
-      other_seed(groups$seed),
-      new_effects(fit, draws$rows, length(names))
+  wanted <- groups$wanted
+  rows$factors <- rows$factors[names(wanted)]
+  for (k in seq_along(wanted)) {
+    name <- names(wanted)[[k]]
+    own <- rows$factors[[name]]
+    joined <- join_factor(fit, name, own$label, draws, groups, k)
+    at <- match(wanted[[k]], fit_factors(fit)[[name]]$effects)
+    rows$factors[[name]] <- list(
+      z = own$z[, at, drop = FALSE],
+      effects = joined$effects[, , at, drop = FALSE],
+      group = joined$group
     )
   }
-  rows$effects <- effects
-  rows$group <- match(known, levels)
-  rows$group[is_new] <- length(levels) + match(rows$label[is_new], names)
   rows
 }
 
-abort_new_group <- function(fit, label) {
+# k: how many factors were joined before, and this one.
+join_factor <- function(fit, name, label, draws, groups, k) {
+  factor <- fit_factors(fit)[[name]]
+  known <- match(label, factor$levels)
+  # a missing label is no new group: what depends on it is missing, too
+  is_new <- is.na(known) & !is.na(label)
+  if (any(is_new) && !groups$allows_new) {
+    abort_new_group(name, label[is_new][[1]])
+  }
+  levels <- sort(unique(known))
+  names <- unique(label[is_new])
+  q <- length(factor$effects)
+  effects <- array(0, c(nrow(draws$theta), length(levels) + length(names), q))
+  at <- seq_along(levels)
+  if (length(levels) > 0) {
+    effects[, at, ] <- level_effects(fit, name, levels, draws$rows, groups$seed)
+  }
+  if (length(names) > 0) {
+    effects[, length(levels) + seq_along(names), ] <- with_seed(
+      other_seed(groups$seed, k),
+      new_effects(fit, name, draws$rows, length(names))
+    )
+  }
+  group <- match(known, levels)
+  group[is_new] <- length(levels) + match(label[is_new], names)
+  list(effects = effects, group = group)
+}
+
+abort_new_group <- function(name, label) {
   abort_input(
     c(
       "{.arg newdata} must have groups of the fit: {.val {label}} of
-       {.field {fit$groups$name}} is none.",
+       {.field {name}} is none.",
       i = "{.code allow_new_levels = TRUE} draws the effects of new groups,
            {.code re_formula = NA} leaves effects out."
     ),
@@ -172,20 +266,32 @@ abort_new_group <- function(fit, label) {
 }
 
 # Of effects, that responses drawn with `seed` are not made of the same normals.
-other_seed <- function(seed) {
-  (seed + 1000003) %% .Machine$integer.max
+other_seed <- function(seed, k = 1) {
+  (seed + k * 1000003) %% .Machine$integer.max
 }
 
+# draws$numbers: which of the draws that the rows were joined with these are,
+# NULL: all of them; a fraction, where they are a mean, stands for the mean.
 #' @export
 predictor.tall_glmer <- function(fit, rows, draws, scale) {
   n_draw <- nrow(draws$theta)
   each <- function(x) rep(x, each = n_draw)
   eta <- unname(tcrossprod(draws$theta, rows$x)) + each(rows$offset)
-  if (!is.null(rows$effects)) {
-    for (a in seq_len(ncol(rows$z))) {
-      u <- matrix(rows$effects[, rows$group, a], n_draw)
-      eta <- eta + u * each(rows$z[, a])
+  for (own in Filter(function(own) !is.null(own$effects), rows$factors)) {
+    for (a in seq_len(ncol(own$z))) {
+      u <- effects_at(own$effects, own$group, a, draws$numbers)
+      eta <- eta + matrix(u, n_draw) * each(own$z[, a])
     }
   }
   if (scale == "response") response_mean(fit$family, eta) else eta
+}
+
+effects_at <- function(effects, group, a, numbers) {
+  if (is.null(numbers)) {
+    return(effects[, group, a])
+  }
+  if (all(numbers == floor(numbers))) {
+    return(effects[numbers, group, a])
+  }
+  colMeans(matrix(effects[, , a], dim(effects)[[1]]))[group]
 }

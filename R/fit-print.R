@@ -37,7 +37,7 @@ print.tall_fit <- function(
 print_estimates <- function(fit, table, digits, is_chosen) {
   if (has_smooths(fit) && !is_chosen) {
     print_smooth_estimates(fit, table, digits)
-  } else if (is.null(fit$groups) || is_chosen) {
+  } else if (!has_groups(fit) || is_chosen) {
     print_table(table, digits)
   } else {
     print_grouped_estimates(fit, table, digits)
@@ -140,9 +140,22 @@ family_text <- function(fit) {
   }
 }
 
-# Of models whose rows are groups, both.
+# Of models whose rows are groups, both; of several factors their levels, too.
 data_text <- function(fit) {
-  rows <- if (is.null(fit$groups)) {
+  rows <- if (is_crossed(fit)) {
+    levels <- lengths(lapply(fit_factors(fit), `[[`, "levels"))
+    paste0(
+      count_noun(fit$n_data, "observation"),
+      " in ",
+      paste(
+        c(
+          paste(count_noun(levels[[1]], "group"), "of", names(levels)[[1]]),
+          paste(format_count(levels[-1]), "of", names(levels)[-1])
+        ),
+        collapse = ", "
+      )
+    )
+  } else if (is.null(fit$groups)) {
     count_noun(fit$n_data, "observation")
   } else {
     paste0(

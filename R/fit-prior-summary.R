@@ -143,7 +143,7 @@ print.tall_prior_summary <- function(x, digits = 3, ...) {
     cat("Auxiliary (", name, ")\n", sep = "")
     print_prior(table[at, ], spec, digits)
   }
-  print_covariance_prior(x$covariance)
+  lapply(x$covariance, print_covariance_prior)
   cat("------\n")
   invisible(x)
 }
@@ -161,34 +161,38 @@ prior_summary.tall_glmer <- function(object, ...) {
   out$of_thresholds <- out$of_thresholds[keep]
   out$of_smooths <- out$of_smooths[keep]
   out$auxiliary <- setdiff(out$auxiliary, lambda)
-  prior <- object$blueprint$priors$prior_covariance
   y <- if (has_data(object)) own_response(object)$y
-  has_units <- find_response(object$family)$has_units
-  found <- if (!is.null(y) || !has_units) {
-    covariance_params(
-      prior,
-      object$groups$effects,
-      y,
-      has_units
-    )
+  factors <- fit_factors(object)
+  priors <- object$blueprint$priors$prior_covariance
+  out$covariance <- lapply(unname(factors), function(factor) {
+    prior <- if (length(factors) == 1) {
+      priors
+    } else {
+      covariance_prior_of(priors, factor$name, factors)
+    }
+    summarise_covariance(prior, factor, y, find_response(object$family))
+  })
+  out
+}
+
+# y: the response, NULL where the fit does not have it.
+summarise_covariance <- function(prior, factor, y, entry) {
+  found <- if (!is.null(y) || !entry$has_units) {
+    covariance_params(prior, factor$effects, y, entry$has_units)
   }
-  out$covariance <- list(
-    name = object$groups$name,
-    effects = object$groups$effects,
-    eta = if (object$groups$correlated) prior$eta,
+  list(
+    name = factor$name,
+    effects = factor$effects,
+    eta = if (factor$correlated) prior$eta,
     kind = prior$sd$kind %||% "student",
     df = prior$sd$df %||% 3,
     # that of the data, which a fit without them does not know
     scale = found$sd_scale
   )
-  out
 }
 
 # The block of print() for group-level effects.
 print_covariance_prior <- function(prior) {
-  if (is.null(prior)) {
-    return(invisible())
-  }
   cat("Group-level effects (", prior$name, ")\n", sep = "")
   scale <- if (is.null(prior$scale)) "that of the data" else prior$scale
   scale <- if (is.numeric(scale)) format(scale, digits = 3) else scale

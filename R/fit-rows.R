@@ -124,14 +124,22 @@ with_responses <- function(rows, found) {
 
 # Some of the rows of a block.
 some_rows <- function(rows, at) {
-  vectors <- c("offset", "y", "trials", "count", "weight", "label", "group")
+  vectors <- c("offset", "y", "trials", "count", "weight")
   vectors <- intersect(vectors, names(rows))
   rows[vectors] <- lapply(rows[vectors], `[`, at)
   rows$x <- design_rows(rows$x, at)
-  if (!is.null(rows$z)) {
-    rows$z <- rows$z[at, , drop = FALSE]
+  if (!is.null(rows$factors)) {
+    rows$factors <- lapply(rows$factors, some_of_factor, at = at)
   }
   rows
+}
+
+# own: of `factors`, see R/fit-predictor-groups.R
+some_of_factor <- function(own, at) {
+  own$z <- own$z[at, , drop = FALSE]
+  vectors <- intersect(c("label", "group"), names(own))
+  own[vectors] <- lapply(own[vectors], `[`, at)
+  own
 }
 
 # f(rows) for blocks of rows that make about `size` numbers with n_draw draws.

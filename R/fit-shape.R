@@ -76,6 +76,12 @@ shape_variables <- function(x, of) {
   shape_strings(x, of) && length(x) > 0 && anyDuplicated(x) == 0
 }
 
+# Which variable each coordinate is of, NA: none.
+shape_variable_of <- function(x, of) {
+  shape_values(x, of) && length(x) == of$n_dim &&
+    all(is.na(x) | x %in% seq_len(of$n_every))
+}
+
 shape_spec <- function(family) {
   force(family)
   function(x, of) {
@@ -224,6 +230,19 @@ shape_noise <- function(x, of) {
     length(x$beyond) == of$n_dim
 }
 
+# Running moments of a chain.
+shape_moments <- function(x, of) {
+  k <- of$n_every
+  numbers <- function(n) function(x, of) is.double(x) && length(x) == n
+  shape <- fields(
+    n = shape_count,
+    mean = numbers(k),
+    square = numbers(k),
+    product = maybe(numbers(k^2))
+  )
+  shape(x, of)
+}
+
 # Sums over blocks of draws, of which the bias is estimated.
 shape_blocks <- function(x, of) {
   is_matrix <- function(value) {
@@ -299,6 +318,18 @@ shape_bars <- fields(
   frame = shape_formula
 )
 
+# Of several factors.
+shape_crossed_bars <- fields(
+  fixed = shape_formula,
+  frame = shape_formula,
+  terms = every(fields(
+    effects = shape_formula,
+    group = shape_language,
+    name = shape_string,
+    correlated = shape_flag
+  ))
+)
+
 # What a formula asks of rows: of those that are passed over, or of a frame.
 shape_request <- function(x, of) {
   family <- maybe(shape_family)
@@ -307,6 +338,7 @@ shape_request <- function(x, of) {
     tall_request = fields(response_name = shape_string),
     tall_request_glm = fields(family = family, sparse = maybe(shape_flag)),
     tall_request_groups = fields(family = family, bars = shape_bars),
+    tall_request_crossed = fields(family = family, bars = shape_crossed_bars),
     tall_request_classes = fields(is_ordered = shape_flag),
     tall_request_network = function(x, of) is.list(x)
   )

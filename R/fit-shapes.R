@@ -11,7 +11,7 @@ misshapen_parts <- function(fit) {
     return("type")
   }
   shapes <- fit_shapes
-  for (class in intersect(names(class_shapes), class(fit))) {
+  for (class in declared_classes(fit)) {
     shapes <- utils::modifyList(shapes, class_shapes[[class]])
   }
   # the others are said to be so, too, where sizes cannot be had
@@ -23,6 +23,12 @@ misshapen_parts <- function(fit) {
   }
   bad <- names(shapes)[!vapply(names(shapes), is_fine, TRUE)]
   c(bad, if (anyDuplicated(names(parts)) > 0) "names")
+}
+
+# Several grouping factors are declared by themselves.
+declared_classes <- function(fit) {
+  classes <- intersect(names(class_shapes), class(fit))
+  if ("tall_crossed" %in% classes) setdiff(classes, "tall_glmer") else classes
 }
 
 # What lengths refer to: chains, those that were kept, and variables.
@@ -54,7 +60,7 @@ fit_shapes <- list(
   variables = shape_variables,
   every_variable = shape_variables,
   coordinates = shape_variables,
-  variable_of = maybe(shape_numbers),
+  variable_of = maybe(shape_variable_of),
   has_map = maybe(shape_flag),
   n_data = shape_count,
   fingerprint = shape_string,
@@ -104,7 +110,7 @@ fit_shapes <- list(
     is_plain_list(x) && length(x) %in% c(0, of$n_chain) &&
       all(vapply(x, maybe(shape_blocks), TRUE, of))
   },
-  moments = shape_list,
+  moments = every(shape_moments),
   preparation = shape_preparation,
   saved = shape_saved,
   chains = shape_chains,
@@ -188,6 +194,38 @@ class_shapes <- list(
       sizes = shape_numbers
     ),
     nodes = maybe(shape_count)
+  )),
+  tall_crossed = utils::modifyList(formula_shapes, list(
+    bars = shape_crossed_bars,
+    design = fields(
+      fixed = shape_terms,
+      xlevels = maybe(shape_levels),
+      contrasts = maybe(shape_contrasts),
+      effects = every(fields(
+        effects = shape_terms,
+        zlevels = maybe(shape_levels),
+        z_contrasts = maybe(shape_contrasts)
+      ))
+    ),
+    blueprint = shape_blueprint("crossed", fields(
+      prior = shape_prior_spec,
+      prior_intercept = shape_prior_spec,
+      prior_aux = shape_prior_spec
+    )),
+    factors = every(fields(
+      name = shape_string,
+      levels = shape_strings,
+      effects = shape_strings,
+      correlated = shape_flag,
+      sizes = shape_numbers
+    )),
+    effects = maybe(shape_columns(
+      variable = "text",
+      mean = "number",
+      sd = "number",
+      rhat = "number"
+    )),
+    effect_draws = maybe(shape_array(NULL))
   )),
   tall_classes = utils::modifyList(formula_shapes, list(
     method = function(x, of) rlang::is_string(x) && x %in% names(class_methods),

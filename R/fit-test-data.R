@@ -27,7 +27,7 @@ test_rows <- function(fit, newdata, omit = FALSE, weighs = TRUE) {
     abort_expected(newdata, expected, arg = "newdata")
   }
   check_covariates(frame)
-  groups <- if (!is.null(fit$groups)) {
+  groups <- if (has_groups(fit)) {
     group_request(fit, allow_new_levels = TRUE)
   }
   weighs <- weighs && !has_class_response(fit) && has_precisions(fit$family)

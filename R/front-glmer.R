@@ -1,16 +1,19 @@
-# tall_glmer(): the front end for formulas with a group-level term.
+# tall_glmer(): the front end for formulas with group-level terms.
 
 #' Bayesian multilevel models for tall data
 #'
 #' Fits a generalised linear model whose coefficients differ between groups,
-#' with nothing to tune. The effects of each group are integrated out, so that a
-#' group is one datum: a step looks at a few groups, however many there are.
+#' with nothing to tune. With one grouping factor the effects of each group are
+#' integrated out, so that a group is one datum: a step looks at a few groups,
+#' however many there are. The effects of several factors, crossed or nested,
+#' are sampled, by sweeps over all rows.
 #'
-#' @param formula (formula) As in [tall_glm()], with one group-level term, by
-#'   lme4's conventions: `(1 | g)`, `(1 + x | g)`, or `(1 + x || g)` for effects
-#'   that are not correlated; at most three effects. The grouping factor may be
-#'   an interaction, `a:b`. Nested and crossed terms are refused: [tall_gam()]
-#'   takes those of few levels.
+#' @param formula (formula) As in [tall_glm()], with group-level terms by lme4's
+#'   conventions: `(1 | g)`, `(1 + x | g)`, or `(1 + x || g)` for effects that
+#'   are not correlated; at most three effects of each of up to eight grouping
+#'   factors. Crossed factors have terms of their own, `(1 | a) + (1 | b)`; a
+#'   factor may be an interaction, `a:b`, and `(1 | a/b)`, `b` nested in `a`, is
+#'   `(1 | a) + (1 | a:b)`.
 #' @param data (data frame, or a [source][tall_source]) The data. Those of a
 #'   source are brought to memory.
 #' @param family (family object, function or string) As in [tall_glm()]:
@@ -18,14 +21,19 @@
 #'   `Gamma("log")`.
 #' @param prior,prior_intercept,prior_aux,weights,subset,na.action,offset,sigma
 #'   As in [tall_glm()].
-#' @param prior_covariance ([prior_lkj()], a prior of standard deviations, or
-#'   `NULL`) The prior of the standard deviations and correlations of the
-#'   effects; `NULL`: flat. The default is that of brms.
+#' @param prior_covariance ([prior_lkj()], a prior of standard deviations,
+#'   `NULL`, or of several grouping factors a named list of these) The prior of
+#'   the standard deviations and correlations of the effects; `NULL`: flat. The
+#'   default is that of brms.
 #' @param ... The run: arguments of [sg_sample()] but `model`, with the same
 #'   defaults. `lambda` and `monitor` are refused.
 #' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit? Methods
-#'   that look at the effects of groups need it, or the fit in the session that
-#'   made it.
+#'   that look at the effects of one factor's groups need it, or the fit in the
+#'   session that made it.
+#' @param keep_effects (`"summary"`, `"draws"`, `"none"` or `NULL`) What is kept
+#'   of the effects of several grouping factors, see [kernel_gibbs()]; `NULL`:
+#'   draws where they take 200 MB at most, else means and standard deviations.
+#'   Predictions with effects need draws.
 #'
 #' @details With linear predictor \eqn{x_i^\top \beta + z_i^\top u_{g(i)}}{x_i'
 #' beta + z_i' u_g(i)} and \eqn{u_g \sim N(0, \Sigma)}{u_g ~ N(0, Sigma)}, the
@@ -41,9 +49,22 @@
 #' parameter. Effects of groups come afterwards, see
 #' [ranef()][tall_glmer-methods].
 #'
-#' @section The recipe: With up to 50 groups, or where the posterior of a
-#' parameter is far from normal, as that of a standard deviation near 0 is, all
-#' groups are looked at in every step ([kernel_mala()]), and draws are exact
+#' Of several grouping factors, \eqn{\sum_k z_{ik}^\top u_{k, g_k(i)}}{sum_k
+#' z_ik' u_k,g_k(i)}, effects do not factorise over groups. They are sampled
+#' beside the parameters by exact sweeps, [kernel_gibbs()] with
+#' [model_crossed()], with moves that keep crossed and nested effects from
+#' sticking; `thin` aside, up to four sweeps a draw where these take little
+#' time. What is left slow are factors whose rows connect their levels poorly,
+#' as workers who seldom change firms: 30 passes over the rows foretell it, and
+#' a message says it before the run, with the sweeps that one independent draw
+#' of some effects takes. `fit$recipe$mixing` is what a sweep leaves of where it
+#' started, at most. The datum is a row then: [nobs()] counts rows, `log_lik()`
+#' and `loo()` are of rows given the effects of their groups, where with one
+#' factor they are of groups.
+#'
+#' @section The recipe: With one grouping factor of up to 50 groups, or where
+#' the posterior of a parameter is far from normal, as that of a standard
+#' deviation near 0 is, all groups are looked at in every step ([kernel_mala()]), and draws are exact
 #' but for the quadrature, where the response is not Gaussian: `print()` tells
 #' the nodes and the error that they leave, `fit$quadrature` has them (*What
 #' exact means* of [summary()][summary.tall_fit()]).
@@ -56,14 +77,18 @@
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_glmer", "tall_fit")`.
 #' @section Conditions: `tall_error_input` for a formula or data that cannot be
 #' used: one group, every group with one row and a Gaussian response, as many
-#' groups as rows, effects of covariates that do not vary within any group;
-#' `tall_error_unsupported` for more than one group-level term, and for
-#' responses that are not log-concave. `tall_warning_nodes` where even the most
+#' groups as rows, effects of covariates that do not vary within any group, a
+#' grouping factor twice, or two that part the rows alike;
+#' `tall_error_unsupported` for more than three effects, and for responses that
+#' are not log-concave. `tall_warning_nodes` where even the most
 #' nodes leave an error of the quadrature. Those of [sg_sample()].
 #' @references
 #' Pinheiro & Bates (1995). Approximations to the log-likelihood function in the
 #' nonlinear mixed-effects model. *Journal of Computational and Graphical
 #' Statistics* 4, 12-35.
+#'
+#' Papaspiliopoulos, Roberts & Zanella (2020). Scalable inference for crossed
+#' random effects models. *Biometrika* 107, 25-40.
 #' @seealso [tall_glmer-methods], [predict.tall_glmer()], [prior_lkj()]
 #' @examples
 #' d <- data.frame(g = rep(1:60, each = 10), x = rnorm(600))
@@ -71,6 +96,19 @@
 #' fit <- tall_glmer(y ~ x + (1 | g), data = d, family = binomial(), seed = 1)
 #' fit
 #' head(ranef(fit)$g)
+#'
+#' # students who rate teachers
+#' d$teacher <- sample(20, 600, replace = TRUE)
+#' eta <- 0.3 * rnorm(60)[d$g] + 0.3 * rnorm(20)[d$teacher]
+#' d$rating <- rpois(600, exp(eta))
+#' both <- tall_glmer(
+#'   rating ~ x + (1 | g) + (1 | teacher),
+#'   data = d,
+#'   family = poisson(),
+#'   iter = 500,
+#'   seed = 1
+#' )
+#' VarCorr(both)
 #' @export
 tall_glmer <- function(
   formula,
@@ -86,7 +124,8 @@ tall_glmer <- function(
   offset = NULL,
   sigma = NULL,
   ...,
-  keep_data = TRUE
+  keep_data = TRUE,
+  keep_effects = NULL
 ) {
   run <- front_run(
     ...,
@@ -98,27 +137,65 @@ tall_glmer <- function(
   )
   check_given(formula)
   check_flag(keep_data)
+  family <- resolve_family(family)
+  bars <- read_bars(formula)
+  is_several <- length(bars$terms) > 1
   priors <- list(
     prior = as_prior(prior),
     prior_intercept = as_prior(prior_intercept),
     prior_aux = as_prior(prior_aux),
-    prior_covariance = as_covariance_prior(prior_covariance)
+    prior_covariance = if (is_several) {
+      as_covariance_priors(prior_covariance)
+    } else {
+      as_covariance_prior(prior_covariance)
+    }
   )
-  family <- resolve_family(family)
-  check_grouped_family(family)
-  bars <- split_bars(formula)
   asked <- new_asked("tall_glmer", match.call(), parent.frame(), environment())
+  takes <- c("weights", "offset")
+  if (is_several) {
+    check_grouped_family(family, "drawn given")
+    run$kernel <- kernel_of_effects(run$kernel, keep_effects)
+    front <- new_front(
+      "crossed",
+      c("tall_crossed", "tall_glmer"),
+      asked,
+      blueprint_crossed(family, priors, sigma),
+      request_crossed(family, bars, sigma),
+      keep_data,
+      takes = takes,
+      whitens = FALSE
+    )
+    return(fit_regression(front, run))
+  }
+  check_grouped_family(family)
+  check_keeps_no_effects(keep_effects)
   front <- new_front(
     "groups",
     "tall_glmer",
     asked,
     blueprint_groups(family, priors, sigma),
-    request_groups(family, bars, sigma),
+    request_groups(family, split_bars(bars), sigma),
     keep_data,
-    takes = c("weights", "offset"),
+    takes = takes,
     in_place = FALSE
   )
   fit_regression(front, run)
+}
+
+# Effects of one factor are integrated out, and made of draws afterwards.
+check_keeps_no_effects <- function(keep_effects) {
+  if (!is.null(keep_effects)) {
+    abort_input(
+      c(
+        "{.arg keep_effects} is for several grouping factors, whose effects are
+         sampled.",
+        i = "Those of one are integrated out: {.fn ranef} makes them of the
+             draws."
+      ),
+      argument = "keep_effects",
+      value = keep_effects
+    )
+  }
 }
 
 # The frame has the variables of all parts of the formula.
@@ -129,6 +206,9 @@ front_rows.tall_front_groups <- function(front, run) {
   front$asked <- asked
   front_frame(front)
 }
+
+#' @export
+front_rows.tall_front_crossed <- front_rows.tall_front_groups
 
 #' @export
 front_reader.tall_front_groups <- function(front, rows, read) {
@@ -151,6 +231,9 @@ front_reader.tall_front_groups <- function(front, rows, read) {
 }
 
 #' @export
+front_reader.tall_front_crossed <- front_reader.tall_front_groups
+
+#' @export
 front_parts.tall_front_groups <- function(front, ready, read, fit) {
   model <- ready$model
   list(
@@ -161,5 +244,15 @@ front_parts.tall_front_groups <- function(front, ready, read, fit) {
     groups = model$groups,
     # in each dimension
     nodes = fit$quadrature$nodes %||% 3
+  )
+}
+
+#' @export
+front_parts.tall_front_crossed <- function(front, ready, read, fit) {
+  list(
+    sigma = front$blueprint$sigma,
+    design = read$design,
+    n_coef = ready$model$n_coef,
+    factors = ready$model$groups
   )
 }

@@ -9,9 +9,11 @@
 #' all others. A sweep looks at each row a few times, however many levels there
 #' are. Nothing is tuned by hand.
 #'
-#' @param keep_effects (string) What is kept of the effects of levels, which may
-#'   be many: `"summary"`, means, standard deviations and R-hat over all sweeps
-#'   after warmup; `"draws"`, all draws besides; or `"none"`.
+#' @param keep_effects (string or `NULL`) What is kept of the effects of levels,
+#'   which may be many: `"summary"`, means, standard deviations and R-hat over
+#'   all sweeps after warmup; `"draws"`, draws besides, as many as of the
+#'   parameters; or `"none"`. `NULL`: draws where they take 200 MB at most, else
+#'   summaries.
 #'
 #' @details
 #' With \eqn{\eta_i = x_i^\top \beta + \sum_k z_{ik}^\top u_{k, g_k(i)}}{eta_i =
@@ -27,22 +29,26 @@
 #' * the coefficients likewise, by gradients of all rows and a Hessian of
 #'   warmup's;
 #' * standard deviations and correlations given the effects, by slices;
-#' * a standard deviation together with its effects, \eqn{(u_{ka}, \sigma_{ka})
-#'   \to (e^c u_{ka}, e^c \sigma_{ka})}{(u_ka, sigma_ka) -> (e^c u_ka, e^c
-#'   sigma_ka)}, without which a standard deviation moves only as far as the
-#'   effects at hand allow (Yu & Meng, 2011);
+#' * these together with their effects, \eqn{u_{kg} = F_k v_{kg}}{u_kg = F_k
+#'   v_kg} with \eqn{F_k F_k^\top = \Sigma_k}{F_k F_k' = Sigma_k} at given
+#'   \eqn{v}{v}, without which they move only as far as the effects at hand
+#'   allow (Yu & Meng, 2011): by slices where the response is normal, else by
+#'   normal steps that warmup sizes;
 #' * along lines on which no \eqn{\eta_i}{eta_i} changes, and which cost no look
 #'   at the data: a coefficient against the effects of a factor, where its
 #'   column is constant within levels or a multiple of that of a slope, and the
 #'   effects of one factor against those of another, within each part of the
 #'   levels that rows connect: each level with those nested in it, where one
-#'   factor is nested in another. They are what makes crossed effects mix
-#'   (Papaspiliopoulos, Roberts & Zanella, 2020);
+#'   factor is nested in another, whose standard deviation moves so, too. They
+#'   are what makes crossed effects mix (Papaspiliopoulos, Roberts & Zanella,
+#'   2020);
 #' * parameters of the response, by slices.
 #'
 #' What mixes slowly all the same are factors whose rows connect their levels
-#' poorly, such as workers who seldom change firms: effective sample sizes of
-#' standard deviations and coefficients tell.
+#' poorly, such as workers who seldom change firms: a message tells before the
+#' run. Where sweeps take less than a millisecond, a draw is made of several, up
+#' to four, unless `thin` is given: `fit$recipe` has `sweeps`, and `mixing`,
+#' what a sweep leaves of where effects were, at most.
 #'
 #' @return A spec of class `tall_kernel` for [sg_sample()]. A fit has `effects`,
 #' a data frame with a row for each effect, its `variable` (`r_g[level,effect]`,
@@ -60,12 +66,11 @@
 #' @examples
 #' kernel_gibbs()
 #' @export
-kernel_gibbs <- function(keep_effects = c("summary", "draws", "none")) {
-  new_spec(
-    "kernel",
-    "gibbs",
-    keep_effects = check_choice(keep_effects, kept_effects)
-  )
+kernel_gibbs <- function(keep_effects = NULL) {
+  if (!is.null(keep_effects)) {
+    keep_effects <- check_choice(keep_effects, kept_effects)
+  }
+  new_spec("kernel", "gibbs", keep_effects = keep_effects)
 }
 
 kept_effects <- c("summary", "draws", "none")

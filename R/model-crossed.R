@@ -206,36 +206,6 @@ read_slopes <- function(z, x, arg) {
   z
 }
 
-# Two factors that part the rows alike share one set of effects between them.
-check_factors_differ <- function(factors) {
-  for (k in seq_along(factors)) {
-    for (l in seq_len(k - 1)) {
-      a <- factors[[l]]
-      b <- factors[[k]]
-      if (nlevels(a$group) == nlevels(b$group) && are_alike(a, b)) {
-        abort_input(
-          "{.arg groups} must be different factors, but {.val {a$name}} and
-           {.val {b$name}} part the rows alike: their effects cannot be told
-           apart.",
-          argument = "groups",
-          value = c(a$name, b$name)
-        )
-      }
-    }
-  }
-}
-
-are_alike <- function(a, b) {
-  shared <- intersect(effect_names_of(a), effect_names_of(b))
-  first <- match(seq_len(nlevels(a$group)), as.integer(a$group))
-  length(shared) > 0 &&
-    all(as.integer(b$group)[first][as.integer(a$group)] == as.integer(b$group))
-}
-
-effect_names_of <- function(factor) {
-  colnames(factor$z) %||% "(Intercept)"
-}
-
 #' @export
 build_model.tall_blueprint_crossed <- function(blueprint, rows) {
   rows <- whole_rows(rows)
@@ -430,4 +400,9 @@ effect_names <- function(model) {
       ",", effects, "]"
     )
   }))
+}
+
+# Of a factor, effects of all its levels.
+n_effects <- function(factor) {
+  as.double(length(factor$levels)) * length(factor$effects)
 }

@@ -289,6 +289,7 @@ check_whole.tall_model <- function(x, arg) {
       length(model$coordinates) == info$n_dim,
     lambda = is.null(model$lambda) ||
       (is_number(model$lambda) && isTRUE(model$lambda > 0)),
+    family = is.null(model$family) || is_family_record(model$family),
     cache = is.environment(model$cache),
     traits = are_traits(model$traits, info$n_dim),
     prior = is.null(prior) || is.list(prior) && (is.null(prior$kind) ||
@@ -298,4 +299,8 @@ check_whole.tall_model <- function(x, arg) {
   if (length(bad) > 0) {
     abort_corrupt(paste0("`", arg, "`"), bad)
   }
+}
+
+is_family_record <- function(x) {
+  is.list(x) && rlang::is_string(x$name) && rlang::is_string(x$link)
 }

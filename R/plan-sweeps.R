@@ -42,7 +42,20 @@ plan_sweeps <- function(model, sampler, control) {
       argument = "keep"
     )
   }
-  new_plan(model, new_sampler(kernel, gradient_full()))
+  kernel <- settle_effects(kernel, model, control)
+  steps <- sweeps_of_draw(model, control)
+  tell_slow_sweeps(model, control, steps)
+  pairs <- factor_pairs(model)
+  tell_poor_pairs(pairs, names(model$groups))
+  plan <- new_plan(model, new_sampler(kernel, gradient_full()), steps = steps)
+  plan$recipe <- list(
+    sweeps = steps,
+    mixing = if (length(pairs$rate) > 0) max(pairs$rate)
+  )
+  if (steps > 1) {
+    plan$why <- paste(steps, "sweeps a draw, since these take little time")
+  }
+  plan
 }
 
 # The other way round.
@@ -59,4 +72,111 @@ check_sweeps <- function(kernel, model) {
     ),
     argument = "kernel"
   )
+}
+
+# ---- what is kept of effects -------------------------------------------------
+
+# Of a front end that has it as an argument.
+kernel_of_effects <- function(kernel, keep_effects) {
+  if (is.null(kernel)) {
+    return(kernel_gibbs(keep_effects))
+  }
+  if (!is.null(keep_effects)) {
+    abort_input(
+      c(
+        "{.arg keep_effects} must be left out where a {.arg kernel} is given.",
+        i = "It is an argument of {.fn kernel_gibbs}."
+      ),
+      argument = "keep_effects",
+      value = keep_effects
+    )
+  }
+  kernel
+}
+
+# Draws unless they are too many, which is told, where the user has not said.
+settle_effects <- function(kernel, model, control) {
+  n_effect <- sum(vapply(model$groups, n_effects, 0))
+  n_kept <- floor((control$iter - control$warmup) / control$thin)
+  bytes <- 8 * n_effect * control$chains * n_kept
+  keep <- kernel$args$keep_effects
+  if (is.null(keep)) {
+    is_few <- bytes <= setting("effect_bytes")
+    keep <- if (is_few) "draws" else "summary"
+    if (!is_few) {
+      cli::cli_inform(c(
+        i = "Of {format_count(n_effect)} effects means and standard deviations
+             are kept: draws would take {format_bytes(bytes)}. Predictions with
+             effects need these, see {.arg keep_effects}."
+      ))
+    }
+  } else if (keep == "draws" && bytes > 4 * setting("effect_bytes")) {
+    cli::cli_inform(c(
+      i = "Draws of {format_count(n_effect)} effects take
+           {format_bytes(bytes)}."
+    ))
+  }
+  kernel_gibbs(keep)
+}
+
+# ---- how long, and how well --------------------------------------------------
+
+sweep_seconds <- function(model) {
+  s <- setting("sweeps")
+  is_quadratic <- find_response(model$family)$is_quadratic
+  of_row <- if (is_quadratic) s$normal else s$other
+  model$n_rows * (length(model$groups) * of_row + model$n_coef * s$column)
+}
+
+# Draws of few rows cost next to nothing, and are made of several sweeps, unless
+# the user thins them.
+sweeps_of_draw <- function(model, control) {
+  s <- setting("sweeps")
+  if (control$thin > 1) {
+    return(1)
+  }
+  max(1, min(s$most, floor(s$draw / sweep_seconds(model))))
+}
+
+# What takes long says so before it starts.
+tell_slow_sweeps <- function(model, control, steps) {
+  n_sweep <- control$chains * steps_of_chain(steps, control)
+  seconds <- n_sweep * sweep_seconds(model)
+  if (seconds <= setting("sweeps")$told) {
+    return(invisible())
+  }
+  cli::cli_inform(c(
+    i = "This will take about {format_seconds(seconds)} of one core: each of
+         {format_count(n_sweep)} sweeps looks at all
+         {format_count(model$n_rows)} rows."
+  ))
+}
+
+# list(first, second, parts, rate) of pairs of factors, see src/ffi/crossed.c.
+factor_pairs <- function(model) {
+  out <- .Call(ffi_crossed_pairs, model$pointer, setting("sweeps")$passes)
+  if (is.integer(out)) {
+    abort_status(out)
+  }
+  out
+}
+
+# Effects of factors whose rows connect their levels poorly are correlated in
+# the posterior, and sweeps move them slowly.
+tell_poor_pairs <- function(pairs, names) {
+  at <- which.max(pairs$rate)
+  if (length(at) == 0 || pairs$rate[[at]] < setting("sweeps")$poor) {
+    return(invisible())
+  }
+  rate <- pairs$rate[[at]]
+  names <- names[c(pairs$first[[at]], pairs$second[[at]])]
+  cli::cli_inform(c(
+    i = "The rows connect the levels of {.field {names[[1]]}} and
+         {.field {names[[2]]}} poorly: a sweep leaves up to
+         {format(rate, digits = 3)} of where their effects were, so that about
+         {format_count(ceiling((1 + rate) / (1 - rate)))} sweeps count for one
+         independent draw of some of them.",
+    i = "See the effective sample sizes, and {.code ranef(fit)}'s R-hat. Means
+         of effects and standard deviations may need a larger {.arg iter}."
+  ))
 }

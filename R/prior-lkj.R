@@ -82,6 +82,21 @@ as_covariance_prior <- function(prior) {
   prior
 }
 
+# Of several grouping factors: one for all, or a list of them by name.
+as_covariance_priors <- function(priors) {
+  if (is.list(priors) && !is.object(priors)) {
+    if (length(priors) == 0 || !rlang::is_named(priors)) {
+      abort_expected(
+        priors,
+        "a prior, or a list of priors by the names of grouping factors",
+        arg = "prior_covariance"
+      )
+    }
+    return(lapply(priors, as_covariance_prior))
+  }
+  as_covariance_prior(priors)
+}
+
 # The core's parameters. names: of the effects; y: the response; identity: has
 # the model an identity link?
 covariance_params <- function(prior, names, y, has_units) {

@@ -1,8 +1,8 @@
 # Rows of a model frame, and the requests by which frames are read.
 
 # What a formula asks of a model frame: class tall_request_glm, _groups,
-# _classes or _network, by what is read. More of it: see new_request(), for rows
-# that are passed over.
+# _crossed, _classes or _network, by what is read. More of it: see
+# new_request(), for rows that are passed over.
 frame_request <- function(kind, ...) {
   structure(
     list(...),
@@ -18,6 +18,11 @@ request_glm <- function(family, sparse = FALSE) {
 # bars: of split_bars(); sigma: the response's, where it is known.
 request_groups <- function(family, bars, sigma = NULL) {
   frame_request("groups", family = family, bars = bars, sigma = sigma)
+}
+
+# bars: of read_bars(), of several factors.
+request_crossed <- function(family, bars, sigma = NULL) {
+  frame_request("crossed", family = family, bars = bars, sigma = sigma)
 }
 
 # is_ordered: has the response an order, and so no intercepts but thresholds?
@@ -115,6 +120,26 @@ read_frame.tall_request_groups <- function(request, frame) {
     groups = sides[c("group", "name", "correlated")],
     terms = sides$fixed,
     design = glmer_design(frame, sides, reader)
+  )
+}
+
+# Effects are sampled, and rows are kept as they are.
+#' @export
+read_frame.tall_request_crossed <- function(request, frame) {
+  sides <- crossed_sides(frame, request$bars, request$family)
+  check_crossed(sides, request$family, request$sigma)
+  rows_memory(
+    sides$x,
+    sides$y,
+    sides$weights,
+    sides$offset,
+    sides$arg_y,
+    family = request$family,
+    levels = sides$levels,
+    trials = sides$trials,
+    factors = sides$factors,
+    terms = sides$fixed,
+    design = crossed_design(frame, sides)
   )
 }
 

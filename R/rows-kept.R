@@ -43,7 +43,7 @@ row_values <- function(rows) {
   if (is_passed_rows(rows)) {
     "source"
   } else {
-    c("frame", "x", "y", "weights", "offset", "groups")
+    c("frame", "x", "y", "weights", "offset", "groups", "factors")
   }
 }
 

@@ -35,7 +35,7 @@ whole_rows.tall_rows_memory <- function(rows) {
 
 # What was read with them, without their values: those are the model's now.
 without_values <- function(rows) {
-  rows[c("x", "y", "weights", "offset", "groups")] <- NULL
+  rows[c("x", "y", "weights", "offset", "groups", "factors")] <- NULL
   rows
 }
 

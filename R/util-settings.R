@@ -30,6 +30,7 @@ usual_settings <- list(
   large_matrix = 5e7,       # numbers that are made, or evaluated, unasked
   parquet_bytes = 2^30,     # of a file: beyond, it is not read
   rebuilt_bytes = 1e9,      # of rows passed over, brought to memory unasked
+  effect_bytes = 2e8,       # draws of effects that are kept unasked
   awkward_rows = 5000,      # of kernel_smh(): each proposal looks at them
   memory = NA_real_,        # bytes that are free; NA: what the system says
 
@@ -38,6 +39,18 @@ usual_settings <- list(
                             # kernel has one, see is_bias_coupled(); 0: none
   chunk_rows = 65536,       # rows that are looked at together; so many at least
                             # may be drawn ahead
+  sweeps = list(
+    # seconds of a row and factor, of normal responses and of others, and of a
+    # row and column: of a core of 2020, about
+    normal = 10e-9,
+    other = 45e-9,
+    column = 2e-9,
+    told = 20,              # seconds of a run that is told before it starts
+    draw = 1e-3,            # seconds that a draw may take without a word, by
+    most = 4,               # several sweeps
+    passes = 30,            # by which mixing is foretold
+    poor = 0.8              # what a sweep leaves, where that is told
+  ),
   most_whitened = 1001,     # parameters, 1,000 columns and an intercept: with
                             # more, scales only are adjusted
   look = list(

@@ -32,6 +32,7 @@ SEXP ffi_fssd(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_gradient_info(SEXP);
 SEXP ffi_groups_add(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_groups_draws(SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_crossed_pairs(SEXP, SEXP);
 SEXP ffi_groups_look(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_groups_merge(SEXP, SEXP);
 SEXP ffi_groups_moments(SEXP, SEXP, SEXP);
@@ -133,6 +134,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_gradient_info, 1),
                                          DOOR(ffi_groups_add, 9),
                                          DOOR(ffi_groups_draws, 5),
+                                         DOOR(ffi_crossed_pairs, 2),
                                          DOOR(ffi_groups_look, 6),
                                          DOOR(ffi_groups_merge, 2),
                                          DOOR(ffi_groups_moments, 3),

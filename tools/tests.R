@@ -35,6 +35,7 @@ shared_tests <- c(
   "front-(regression|run)" = "front",
   "gradient" = "conformance-gradient",
   "kernel-gibbs|plan-sweeps|run-effects" = "crossed",
+  "design-crossed|fit-crossed|fit-factors" = "glmer-crossed",
   "kernel|kernel-.*" = "conformance-kernel",
   "mode-(lbfgs|newton|point|separation|object|options)" = "mode",
   "mode-(passed|passes|sums|weights|remote)" = "remote",

@@ -130,6 +130,8 @@ test_that("draws depend on the seed alone, and runs go on", {
 })
 
 test_that("effects are those of the draws", {
+  # of all sweeps
+  local_settings(sweeps = list(most = 1))
   model <- crossed_example("gaussian")
   fit <- sg_sample(
     model,

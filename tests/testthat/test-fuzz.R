@@ -337,6 +337,7 @@ forged_cases <- function() {
     matrix = make(tall_glm.fit, example_matrix()[1:80, ], data$y, "bernoulli"),
     stream = make(tall_glm, y ~ a + g, blocks, binomial()),
     glmer = make(tall_glmer, y ~ a + (1 | h), data, binomial()),
+    crossed = make(tall_glmer, z ~ a + (1 | h) + (1 | o), data),
     polr = make(tall_polr, o ~ a, data),
     multinom = make(tall_multinom, h ~ a + g, data),
     nn = make(tall_nn, z ~ a, data, hidden = 2, train_iter = 20),

@@ -20,12 +20,12 @@ quick <- function(...) {
 }
 
 test_that("formulas are split as lme4 has them", {
-  split <- split_bars(y ~ a * b + offset(o) - 1 + (1 + x | f(g)))
+  split <- split_bars(read_bars(y ~ a * b + offset(o) - 1 + (1 + x | f(g))))
   expect_equal(split$fixed, y ~ a * b + offset(o) - 1, ignore_attr = TRUE)
   expect_equal(split$effects, ~ 1 + x, ignore_attr = TRUE)
   expect_identical(split$name, "f(g)")
   expect_true(split$correlated)
-  split <- split_bars(y ~ (0 + x || a:b))
+  split <- split_bars(read_bars(y ~ (0 + x || a:b)))
   expect_equal(split$fixed, y ~ 1, ignore_attr = TRUE)
   expect_identical(split$name, "a:b")
   expect_false(split$correlated)
@@ -34,16 +34,20 @@ test_that("formulas are split as lme4 has them", {
 test_that("formulas that cannot be fitted are refused in words", {
   d <- few_groups()
   unsupported <- list(
-    y ~ x + (1 | g) + (1 | h),
-    y ~ x + (1 | g) + (0 + x | g),
-    y ~ x + (1 | g / h),
     y ~ . + (1 | g),
     y ~ (1 + x + I(x^2) + I(x^3) | g)
   )
   for (formula in unsupported) {
     expect_error(quick(formula, d), class = "tall_error_unsupported")
   }
-  bad <- list(y ~ x, y ~ x * (1 | g), ~ (1 | g), y ~ (1 | g + h), y ~ (0 | g))
+  bad <- list(
+    y ~ x,
+    y ~ x * (1 | g),
+    ~ (1 | g),
+    y ~ (1 | g + h),
+    y ~ (0 | g),
+    y ~ x + (1 | g) + (0 + x | g)
+  )
   for (formula in bad) {
     expect_error(quick(formula, d), class = "tall_error_input")
   }
@@ -233,10 +237,13 @@ test_that("predictions are of groups, of new ones, and of the population", {
     predict(fit, data.frame(x = 1)),
     class = "tall_error_input"
   )
-  expect_error(
-    predict(fit, re_formula = ~ (1 | g)),
-    class = "tall_error_unsupported"
-  )
+  expect_identical(predict(fit, re_formula = ~ (x | g)), predict(fit))
+  of <- predict(fit, new[1:2, ], re_formula = ~ (1 | g), ndraws = 200)
+  expected <- all[c("a", "b"), 1] + fixef(fit)[["x"]] * c(0, 1)
+  expect_lt(max(abs(of - expected)), 0.25)
+  for (other in list(~ (1 | h), ~ x + (1 | g), ~ (0 + x | g), TRUE)) {
+    expect_error(predict(fit, re_formula = other), class = "tall_error_input")
+  }
 })
 
 test_that("a fit read from a file has its effects, if it kept its data", {
