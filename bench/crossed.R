@@ -26,6 +26,10 @@ bench_start(
   paste(c("crossed.R", args), collapse = " ")
 )
 
+effective <- function(fit) {
+  as.numeric(posterior::summarise_draws(fit$draws, "ess_bulk")$ess_bulk)
+}
+
 # Posterior means and sds beside what another program estimates, and effective
 # draws.
 table_of <- function(fit, other) {
@@ -39,11 +43,11 @@ table_of <- function(fit, other) {
   )
   out <- data.frame(
     ` ` = found$variable,
-    mean = fixed(found$mean, 4),
-    sd = fixed(found$sd, 4),
-    `R-hat` = fixed(found$rhat, 3),
-    `ESS bulk` = round(found$ess_bulk),
-    tail = round(found$ess_tail),
+    mean = fixed(as.numeric(found$mean), 4),
+    sd = fixed(as.numeric(found$sd), 4),
+    `R-hat` = fixed(as.numeric(found$rhat), 3),
+    `ESS bulk` = round(as.numeric(found$ess_bulk)),
+    tail = round(as.numeric(found$ess_tail)),
     check.names = FALSE
   )
   if (!is.null(other)) {
@@ -97,7 +101,7 @@ if ("insteval" %in% wanted) {
       sds$sdcor[match(names(fit$factors), sds$grp)],
       if (case$title == "normal") stats::sigma(ml)
     )
-    ess <- posterior::summarise_draws(fit$draws, "ess_bulk")$ess_bulk
+    ess <- effective(fit)
     say(
       "\n### InstEval, ", case$title, "\n\n",
       big(nrow(d)), " rows. ", fixed(ours, 1), " processor seconds for ",
@@ -188,7 +192,7 @@ if ("movielens" %in% wanted) {
     )
   )
   peak <- resident("VmHWM") - before
-  ess <- posterior::summarise_draws(fit$draws, "ess_bulk")$ess_bulk
+  ess <- effective(fit)
   say(
     "\n### MovieLens-25M's shape\n\n",
     big(nrow(d)), " rows, ", paste(big(ngrps(fit)), collapse = " + "),
