@@ -39,7 +39,8 @@
 #'   groups x effects, or of several factors a list of such arrays. `coef()`:
 #'   the same list of coefficients, effects added. `VarCorr()`: a list with the
 #'   names of the grouping factors: `sd` (posterior means and standard
-#'   deviations), `cor` and `cov` (posterior means of the correlation and covariance matrix);
+#'   deviations), `cor` and `cov` (posterior means of the correlation and
+#'   covariance matrix);
 #'   and `residual__` where there is a residual standard deviation, as in brms
 #'   (`sd` and `cov`). `as.data.frame()` of it has the columns of lme4's: `grp`,
 #'   `var1`, `var2`, `vcov` and `sdcor`, posterior means.

@@ -330,6 +330,18 @@ shape_crossed_bars <- fields(
   ))
 )
 
+shape_factors <- function(x, of) {
+  shape <- every(fields(
+    name = shape_string,
+    levels = shape_strings,
+    effects = shape_strings,
+    correlated = shape_flag,
+    sizes = shape_numbers
+  ))
+  shape(x, of) && length(x) > 1 &&
+    identical(names(x), unname(vapply(x, `[[`, "", "name")))
+}
+
 # What a formula asks of rows: of those that are passed over, or of a frame.
 shape_request <- function(x, of) {
   family <- maybe(shape_family)

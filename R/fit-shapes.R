@@ -212,13 +212,7 @@ class_shapes <- list(
       prior_intercept = shape_prior_spec,
       prior_aux = shape_prior_spec
     )),
-    factors = every(fields(
-      name = shape_string,
-      levels = shape_strings,
-      effects = shape_strings,
-      correlated = shape_flag,
-      sizes = shape_numbers
-    )),
+    factors = shape_factors,
     effects = maybe(shape_columns(
       variable = "text",
       mean = "number",

@@ -64,8 +64,9 @@
 #'
 #' @section The recipe: With one grouping factor of up to 50 groups, or where
 #' the posterior of a parameter is far from normal, as that of a standard
-#' deviation near 0 is, all groups are looked at in every step ([kernel_mala()]), and draws are exact
-#' but for the quadrature, where the response is not Gaussian: `print()` tells
+#' deviation near 0 is, all groups are looked at in every step
+#' ([kernel_mala()]), and draws are exact but for the quadrature, where the
+#' response is not Gaussian: `print()` tells
 #' the nodes and the error that they leave, `fit$quadrature` has them (*What
 #' exact means* of [summary()][summary.tall_fit()]).
 #' Otherwise Leimkuhler-Matthews dynamics take control variates of order 2, as

@@ -49,7 +49,7 @@ usual_settings <- list(
     draw = 1e-3,            # seconds that a draw may take without a word, by
     most = 4,               # several sweeps
     passes = 30,            # by which mixing is foretold
-    poor = 0.8              # what a sweep leaves, where that is told
+    poor = 0.9              # what a sweep leaves, where that is told
   ),
   most_whitened = 1001,     # parameters, 1,000 columns and an intercept: with
                             # more, scales only are adjusted

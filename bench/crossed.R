@@ -75,7 +75,7 @@ if ("insteval" %in% wanted) {
       title = "logistic",
       formula = good ~ service + (1 | s) + (1 | d) + (1 | dept),
       family = binomial(),
-      iter = 2000,
+      iter = 1400,
       other = "glmer(nAGQ = 0)",
       fit = function(formula) {
         lme4::glmer(formula, d, binomial(), nAGQ = 0)

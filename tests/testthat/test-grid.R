@@ -70,13 +70,13 @@ test_that("the grid has every member of every family", {
   # test-factors.R have exact samplers, test-topics.R enumerates; test-native.R
   # holds models of users against built-in ones; sums are regressions without
   # rows, which test-sums.R draws from; test-classes.R has importance sampling,
-  # test-glmer-posterior.R grids
+  # test-glmer-posterior.R and test-crossed.R grids
   expect_setequal(
     c(names(problems), "ica", "bpmf", "pmf", "lda", "native", "sums",
-      "classes", "groups"),
+      "classes", "groups", "crossed"),
     registered("model")
   )
-  expect_covered("kernel", name_of(kernels))
+  expect_covered("kernel", c(name_of(kernels), "gibbs"))
   expect_covered("gradient", name_of(gradients))
   # "fixed" is one minibatch for ever, which no chain can sample from
   expect_setequal(c(name_of(schemes), "fixed"), registered("subsample"))
