@@ -187,6 +187,7 @@ smooths_of_bar <- function(term, groups, formula) {
   bar <- strip_parens(term)
   check_effect_offset(bar, formula)
   check_group_term(strip_parens(bar[[3]]), formula)
+  check_not_nested(strip_parens(bar[[3]]), formula)
   effects <- stats::terms(stats::as.formula(call("~", bar[[2]])))
   slopes <- lapply(attr(effects, "term.labels"), str2lang)
   has_intercept <- attr(effects, "intercept") > 0
@@ -210,6 +211,25 @@ smooths_of_bar <- function(term, groups, formula) {
   c(if (has_intercept) list(made(list())), lapply(slopes, function(x) {
     made(list(x))
   }))
+}
+
+check_not_nested <- function(group, formula) {
+  if (has_call(group, "/")) {
+    each <- vapply(nested_groups(group), deparse1, "")
+    each <- gsub(" ", "", each)
+    apart <- paste0("(1 | ", each, ")", collapse = " + ")
+    abort_tall(
+      "unsupported",
+      c(
+        "{.arg formula} has nested groups, {.code {deparse1(group)}}, which are
+         several terms.",
+        i = "Write {.code {apart}}. {.fn tall_glmer} takes both, also of many
+             groups."
+      ),
+      argument = "formula",
+      value = formula
+    )
+  }
 }
 
 # ---- knots -------------------------------------------------------------------
