@@ -225,7 +225,7 @@ SEXP ffi_kernel_info(SEXP kernel, SEXP n_dim) {
     ffi_fault("kernel");
   }
   const size_t n_self = tb_kernel_self_size(one.type, n);
-  one.p_self = R_alloc(n_self, 1);
+  one.p_self = R_alloc(n_self + 1, 1); /* of none, too */
   memset(one.p_self, 0, n_self);
   if (tb_kernel_init(&one, n, &member.params) != TB_STATUS_ok) {
     ffi_fault("kernel parameters");
