@@ -176,7 +176,7 @@ tell_poor_pairs <- function(pairs, names) {
          {format(rate, digits = 3)} of where their effects were, so that about
          {format_count(ceiling((1 + rate) / (1 - rate)))} sweeps count for one
          independent draw of some of them.",
-    i = "See the effective sample sizes, and {.code ranef(fit)}'s R-hat. Means
-         of effects and standard deviations may need a larger {.arg iter}."
+    i = "{.code fit$effects} has the R-hat of each. Means of effects and
+         standard deviations may need a larger {.arg iter}."
   ))
 }
