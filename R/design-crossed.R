@@ -61,10 +61,28 @@ named_factors <- function(factors) {
   stats::setNames(factors, vapply(factors, `[[`, "", "name"))
 }
 
+# CROSSED_FACTOR of src/models/crossed-inside.h
+most_factors <- 8
+
+check_n_factors <- function(n, arg) {
+  if (n > most_factors) {
+    abort_tall(
+      "unsupported",
+      "{.arg {arg}} has {n} grouping factors, and there may be at most
+       {most_factors}.",
+      argument = arg,
+      value = n,
+      expected = most_factors
+    )
+  }
+}
+
 # Factors that say nothing of what is asked of them.
 check_crossed <- function(sides, family, sigma) {
+  check_n_factors(length(sides$factors), "formula")
   for (factor in sides$factors) {
-    check_groups(c(sides, factor[c("name", "group")]), family, sigma)
+    own <- c(sides, factor[c("name", "group")])
+    check_groups(own, family, sigma, "Leave {.code {name}} out.")
     check_varies(look_at_slopes(factor), factor$name)
   }
   check_factors_differ(sides$factors, "formula")

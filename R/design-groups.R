@@ -101,7 +101,13 @@ check_effects <- function(
   }
 }
 
-check_groups <- function(sides, family, sigma) {
+# instead: what to do about a factor that says nothing, of its `name`.
+check_groups <- function(
+  sides,
+  family,
+  sigma,
+  instead = "Use {.fn tall_glm}."
+) {
   n_group <- nlevels(sides$group)
   n_row <- length(sides$group)
   name <- sides$name
@@ -110,7 +116,7 @@ check_groups <- function(sides, family, sigma) {
       c(
         "The grouping factor {.field {name}} must have at least two groups: with
          one, their standard deviation is that of the prior.",
-        i = "Use {.fn tall_glm}."
+        i = instead
       ),
       argument = "formula",
       value = levels(sides$group)
@@ -126,7 +132,7 @@ check_groups <- function(sides, family, sigma) {
       c(
         "Every group of {.field {name}} has one row: 0 or 1 says nothing of how
          groups differ.",
-        i = "Use {.fn tall_glm}."
+        i = instead
       ),
       argument = "formula",
       value = n_group
@@ -137,7 +143,8 @@ check_groups <- function(sides, family, sigma) {
       c(
         "Every group of {.field {name}} has one row: its effect and the residual
          cannot be told apart.",
-        i = "Give a known {.arg sigma}, or use {.fn tall_glm}."
+        i = "Give a known {.arg sigma}.",
+        i = instead
       ),
       argument = "formula",
       value = n_group

@@ -29,7 +29,9 @@ print_grouped_estimates <- function(fit, table, digits) {
       group_labels(variables[of_factor], factor$name)
     )
   }
-  cat("\n")
+  if (any(own)) {
+    cat("\n")
+  }
   block("Coefficients", is_coefficient)
   if (any(is_aux)) {
     cat("\n")

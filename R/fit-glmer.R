@@ -378,7 +378,7 @@ level_moments.tall_glmer <- function(fit, name, n_draw) {
 #' @export
 VarCorr.tall_glmer <- function(x, sigma = 1, ...) {
   check_no_dots(...)
-  check_has_draws(x)
+  check_has_all(x)
   draws <- draws_matrix(x)
   out <- lapply(fit_factors(x), function(factor) {
     covariance_table(x, draws, factor)

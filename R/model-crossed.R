@@ -77,7 +77,7 @@ model_crossed <- function(
     prior = as_prior(prior),
     prior_intercept = if (!missing(prior_intercept)) as_prior(prior_intercept),
     prior_aux = as_prior(prior_aux),
-    prior_covariance = prior_covariance
+    prior_covariance = as_covariance_priors(prior_covariance)
   )
   rows <- rows_memory(
     as_double_matrix(as.matrix(x)),
@@ -108,8 +108,6 @@ blueprint_crossed <- function(family, priors, sigma = NULL, centers = TRUE) {
   )
 }
 
-most_factors <- 8
-
 # A list of list(name, group, z, correlated).
 read_factors <- function(groups, x) {
   is_list <- is.list(groups) && !is.data.frame(groups) && length(groups) > 0
@@ -125,16 +123,7 @@ read_factors <- function(groups, x) {
       value = twice
     )
   }
-  if (length(groups) > most_factors) {
-    abort_tall(
-      "unsupported",
-      "There are {length(groups)} grouping factors, and {.fn model_crossed}
-       takes at most {most_factors}.",
-      argument = "groups",
-      value = length(groups),
-      expected = most_factors
-    )
-  }
+  check_n_factors(length(groups), "groups")
   factors <- lapply(names(groups), function(name) {
     read_factor(groups[[name]], name, x)
   })
@@ -362,14 +351,15 @@ factor_params <- function(factors, prior, read, entry) {
   )
 }
 
-# Of a list those that it does not name have the usual one.
-covariance_prior_of <- function(prior, name, factors) {
-  if (is.list(prior) && is.null(attr(prior, "class"))) {
-    known <- vapply(factors, `[[`, "", "name")
-    check_known(names(prior), known, "factor", arg = "prior_covariance")
-    prior <- if (name %in% names(prior)) prior[[name]] else prior_lkj()
+# priors: of as_covariance_priors(). Of a list those that it does not name have
+# the usual one.
+covariance_prior_of <- function(priors, name, factors) {
+  if (is.object(priors)) {
+    return(priors)
   }
-  as_covariance_prior(prior)
+  known <- vapply(factors, `[[`, "", "name")
+  check_known(names(priors), known, "factor", arg = "prior_covariance")
+  priors[[name]] %||% prior_lkj()
 }
 
 # Starting points: effects that differ by half a unit, within a factor of two or

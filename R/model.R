@@ -137,8 +137,9 @@ abort_swept <- function(model, used, arg) {
         "{.code {model$label}()} is sampled by {.fn kernel_gibbs}, which draws
          its effects, and not with {.code {used}()}."
       },
-      i = "Use {.fn model_groups}, which integrates the effects of one factor
-           out, for anything else."
+      i = if (!is.null(used)) "Leave {.arg {arg}} out.",
+      i = "{.fn model_groups} integrates the effects of one factor out, for
+           anything else."
     ),
     argument = arg
   )

@@ -10,8 +10,8 @@
  * eigenvalue of that matrix, the squared singular value of C^-1/2 N D^-1/2. The
  * shifts of crossed-shift.c draw a constant in each part of the graph of the
  * levels: without these, by the power method. (Papaspiliopoulos, Roberts &
- * Zanella 2020, Biometrika 107:25; Papaspiliopoulos, Stumpf-Fetizon & Zanella
- * 2023, Biometrika 110:741.) Where rows of a slope count, N has their z^2.
+ * Zanella 2020, Biometrika 107:25.) Where rows of a slope count, N has their
+ * z^2.
  *
  *   symbol   variable     shape              owner
  *   C, D     v_size[s]    levels of factor   here

@@ -93,6 +93,9 @@ test_that("what cannot be told apart is refused by its name", {
       prior_covariance = list(g = prior_lkj())
     )
   })
+  nine <- paste0("(1 | ", c("s", letters[1:8]), ")", collapse = " + ")
+  data[letters[1:8]] <- lapply(1:8, function(k) sample(5, 60, TRUE))
+  refused(stats::as.formula(paste("y ~", nine)))
   # a row each is fine where no residual is sampled
   data$count <- stats::rpois(60, 2)
   fit <- quick_crossed(count ~ (1 | s) + (1 | row), data, stats::poisson())
@@ -293,6 +296,16 @@ test_that("fits have what those of lme4 and brms have", {
   expect_equal(
     of$sdcor,
     unname(table[c(3, 4, 5, 6, 7, 8)])
+  )
+  part <- quick_crossed(
+    y ~ x + (1 | s) + (1 | school),
+    data,
+    variables = "x"
+  )
+  expect_error(
+    VarCorr(part),
+    "all are needed",
+    class = "tall_error_unsupported"
   )
   prior <- prior_summary(fit)
   expect_output(print(prior), "Group-level effects (school:class)",
