@@ -109,9 +109,14 @@ check_factors_differ <- function(factors, arg = "groups") {
 
 are_alike <- function(a, b) {
   shared <- intersect(effect_names_of(a), effect_names_of(b))
-  first <- match(seq_len(nlevels(a$group)), as.integer(a$group))
-  length(shared) > 0 &&
-    all(as.integer(b$group)[first][as.integer(a$group)] == as.integer(b$group))
+  code <- as.integer(b$group)
+  length(shared) > 0 && all(code == code[first_alike(a$group)])
+}
+
+# Of each row the first of its level.
+first_alike <- function(group) {
+  code <- as.integer(group)
+  match(seq_len(nlevels(group)), code)[code]
 }
 
 effect_names_of <- function(factor) {
@@ -124,11 +129,10 @@ look_at_slopes <- function(factor) {
   if (is.null(z) || ncol(z) == 1) {
     return(list(effects = "(Intercept)", varies = NA))
   }
-  first <- match(seq_len(nlevels(factor$group)), as.integer(factor$group))
-  at <- first[as.integer(factor$group)]
+  first <- first_alike(factor$group)
   list(
     effects = colnames(z),
-    varies = apply(z, 2, function(column) any(column != column[at]))
+    varies = apply(z, 2, function(column) any(column != column[first]))
   )
 }
 

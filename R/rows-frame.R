@@ -108,17 +108,11 @@ read_frame.tall_request_groups <- function(request, frame) {
   check_effects(reader$effects)
   x <- look_at_rows(reader, sides$group)
   check_varies(x, sides$name)
-  rows_memory(
+  rows_of_sides(
     x,
-    sides$y,
-    sides$weights,
-    sides$offset,
-    sides$arg_y,
-    family = request$family,
-    levels = sides$levels,
-    trials = sides$trials,
+    sides,
+    request,
     groups = sides[c("group", "name", "correlated")],
-    terms = sides$fixed,
     design = glmer_design(frame, sides, reader)
   )
 }
@@ -128,8 +122,19 @@ read_frame.tall_request_groups <- function(request, frame) {
 read_frame.tall_request_crossed <- function(request, frame) {
   sides <- crossed_sides(frame, request$bars, request$family)
   check_crossed(sides, request$family, request$sigma)
-  rows_memory(
+  rows_of_sides(
     sides$x,
+    sides,
+    request,
+    factors = sides$factors,
+    design = crossed_design(frame, sides)
+  )
+}
+
+# Of a regression with groups. sides: of glmer_sides() or crossed_sides().
+rows_of_sides <- function(x, sides, request, ...) {
+  rows_memory(
+    x,
     sides$y,
     sides$weights,
     sides$offset,
@@ -137,9 +142,8 @@ read_frame.tall_request_crossed <- function(request, frame) {
     family = request$family,
     levels = sides$levels,
     trials = sides$trials,
-    factors = sides$factors,
     terms = sides$fixed,
-    design = crossed_design(frame, sides)
+    ...
   )
 }
 
