@@ -75,7 +75,8 @@
 #' kernel that is given moves in whitened coordinates, see [kernel_mala()], with
 #' the same nodes.
 #'
-#' @return A [`tall_fit`][tall_fit] of class `c("tall_glmer", "tall_fit")`.
+#' @return A [`tall_fit`][tall_fit] of class `c("tall_glmer", "tall_fit")`,
+#'   before which of several grouping factors `"tall_crossed"` stands.
 #' @section Conditions: `tall_error_input` for a formula or data that cannot be
 #' used: one group, every group with one row and a Gaussian response, as many
 #' groups as rows, effects of covariates that do not vary within any group, a
