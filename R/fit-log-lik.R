@@ -112,7 +112,14 @@ remote_log_lik <- function(asked, chosen) {
   ahead <- function(rows) {
     given <- if (length(offset) > 1) offset[rows] else offset
     some <- fit_of_rows(fit, rows)
-    seen <<- asked_rows(ask_rows(some, NULL, given, needs = "responses"))
+    own <- ask_rows(
+      some,
+      NULL,
+      given,
+      groups = asked$groups,
+      needs = "responses"
+    )
+    seen <<- asked_rows(own, chosen)
     known <<- rows
   }
   some <- function(rows, draws) {
@@ -122,7 +129,7 @@ remote_log_lik <- function(asked, chosen) {
     log_density(fit, some_rows(seen, match(rows, known)), draws)
   }
   every <- function(draws) {
-    found <- over_rows(asked, draws, pads = FALSE, f = function(rows) {
+    found <- over_rows(asked, chosen, pads = FALSE, f = function(rows) {
       out <- log_density(fit, rows, draws)
       at <- seq_len(nrow(out))
       stats::setNames(lapply(at, function(k) out[k, ]), at)

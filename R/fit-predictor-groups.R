@@ -174,6 +174,7 @@ own_matrices.tall_glmer <- function(fit) {
 
 #' @export
 own_matrices.tall_crossed <- function(fit) {
+  fit <- fit_of_rows(fit)
   crossed_matrices(fit$rows$frame, fit$bars, fit$family)
 }
 

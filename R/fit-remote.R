@@ -24,6 +24,11 @@ is_passed_over <- function(fit, newdata) {
     length(newdata) > 0 && all(vapply(newdata, is_shard, TRUE))
 }
 
+# The terms of a row's variables, those of its groups included.
+row_terms <- function(fit) {
+  fit$design$rows %||% fit$terms
+}
+
 # How many, NA where only a pass can tell.
 n_passed_over <- function(fit, newdata) {
   if (is.null(newdata)) fit$n_data else source_size(as_source(newdata))
@@ -95,7 +100,7 @@ own_block <- function(fit, block) {
   taken <- block_subset(request, block)
   data <- block_frame(block)
   keep <- own$keep %||% rep(TRUE, block$n)
-  terms <- stats::delete.response(fit$terms)
+  terms <- stats::delete.response(row_terms(fit))
   # what a function makes of a value may be missing, too
   frame <- stats::model.frame(terms, data, na.action = stats::na.pass)
   keep <- keep & stats::complete.cases(frame)
@@ -312,7 +317,12 @@ as_na_action <- function(left_out, fit) {
 own_frame <- function(fit, held) {
   request <- fit$rows$request
   data <- held$data
-  frame <- prediction_frame(fit, fit$terms, data)
+  terms <- row_terms(fit)
+  reader <- list(
+    columns = fit$columns,
+    xlevels = fit$xlevels %||% fit$design$xlevels
+  )
+  frame <- prediction_frame(reader, terms, data)
   levels <- fit$rows$response_levels
   if (is.factor(frame[[1]]) && !is.null(levels)) {
     frame[[1]] <- factor(
@@ -327,7 +337,7 @@ own_frame <- function(fit, held) {
     block_number(request, block, request$weights, "weights")
   frame[["(offset)"]] <- block_number(request, block, argument, "offset")
   # with the classes of weights and offset
-  attr(frame, "terms") <- fit$terms
+  attr(frame, "terms") <- terms
   attr(frame, "row.names") <- source_row_names(fit$rows$source, held$number)
   attr(frame, "na.action") <- as_na_action(held$left_out, fit)
   frame

@@ -74,7 +74,7 @@ in_memory <- function(asked, n_draw = NULL, size = 1) {
 over_rows <- function(asked, draws, f, pads = asked$is_own) {
   if (asked$passes) {
     pads <- pads && isTRUE(asked$fit$rows$request$pads)
-    return(pass_rows(asked, f, pads))
+    return(pass_rows(asked, draws, f, pads))
   }
   rows <- asked_rows(asked, draws)
   lapply(f(rows), function(value) {
@@ -154,26 +154,27 @@ each_block <- function(n, n_draw, f, size = 2^22) {
 
 # f(rows) of each block of a source, one after the other. Arguments with a value
 # for each row are cut.
-pass_rows <- function(asked, f, pads) {
+pass_rows <- function(asked, draws, f, pads) {
   fit <- asked$fit
   for (name in c("offset", "trials", "weights")) {
     asked[name] <- list(check_cut(asked[[name]], asked$n, name))
   }
   gather_rows(
     fit,
-    function(block) f(block_of_rows(asked, block)),
+    function(block) f(block_of_rows(asked, draws, block)),
     asked$newdata,
     pads = pads
   )
 }
 
-block_of_rows <- function(asked, block) {
+block_of_rows <- function(asked, draws, block) {
   fit <- asked$fit
   n <- nrow(block$data)
   cut <- function(x) if (length(x) > 1) x[block$rows] else x
   offset <- cut(asked$offset)
   is_own <- asked$is_own
-  rows <- prediction_rows(fit, block$data, if (!is_own) offset)
+  rows <-
+    prediction_rows(fit, block$data, if (!is_own) offset, asked$groups)
   own <- if (is_own) block_sizes(fit, block)
   if (is_own) {
     rows$offset <- add_offsets(n, rows$offset, offset)
@@ -187,7 +188,7 @@ block_of_rows <- function(asked, block) {
     weighs <- asked$needs == "responses"
     rows <- with_responses(rows, own %||% new_response(fit, block$data, weighs))
   }
-  rows
+  if (is.null(draws)) rows else join_draws(fit, rows, draws, asked$groups)
 }
 
 # A value, or one for each row: of rows that were not counted, a value.

@@ -205,7 +205,8 @@ class_shapes <- list(
         effects = shape_terms,
         zlevels = maybe(shape_levels),
         z_contrasts = maybe(shape_contrasts)
-      ))
+      )),
+      rows = maybe(shape_terms)
     ),
     blueprint = shape_blueprint("crossed", fields(
       prior = shape_prior_spec,
@@ -219,7 +220,8 @@ class_shapes <- list(
       sd = "number",
       rhat = "number"
     )),
-    effect_draws = maybe(shape_array(NULL))
+    effect_draws = maybe(shape_array(NULL)),
+    engine = maybe(function(x, of) inherits(x, "tall_gam"))
   )),
   tall_classes = utils::modifyList(formula_shapes, list(
     method = function(x, of) rlang::is_string(x) && x %in% names(class_methods),

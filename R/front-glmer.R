@@ -6,7 +6,8 @@
 #' with nothing to tune. With one grouping factor the effects of each group are
 #' integrated out, so that a group is one datum: a step looks at a few groups,
 #' however many there are. The effects of several factors, crossed or nested,
-#' are sampled, by sweeps over all rows.
+#' are sampled: of many levels by sweeps over all rows, of few from sums over
+#' the rows or a few of them, wherever they lie.
 #'
 #' @param formula (formula) As in [tall_glm()], with group-level terms by lme4's
 #'   conventions: `(1 | g)`, `(1 + x | g)`, or `(1 + x || g)` for effects that
@@ -15,7 +16,8 @@
 #'   factor may be an interaction, `a:b`, and `(1 | a/b)`, `b` nested in `a`, is
 #'   `(1 | a) + (1 | a:b)`.
 #' @param data (data frame, or a [source][tall_source]) The data. Those of a
-#'   source are brought to memory.
+#'   source are brought to memory, but for several grouping factors of few
+#'   levels, see *Few levels*.
 #' @param family (family object, function or string) As in [tall_glm()]:
 #'   [gaussian()], [binomial()] with its links, [poisson()], [neg_binomial_2()],
 #'   `Gamma("log")`.
@@ -61,6 +63,23 @@
 #' started, at most. The datum is a row then: [nobs()] counts rows, `log_lik()`
 #' and `loo()` are of rows given the effects of their groups, where with one
 #' factor they are of groups.
+#'
+#' @section Few levels: Several grouping factors that have few levels in all, up
+#' to about a thousand, of more than 65,536 rows or those of a source, are
+#' columns, each with a coefficient, as [tall_gam()] has them. Rows are then
+#' passed over as by [tall_glm()], wherever they lie, and never all in memory. A
+#' Gaussian response takes two passes, another one a look, a search for the mode
+#' and a pass that draws rows; steps look at sums, or at a few rows, and draws
+#' are exact: 3 million binary responses of 20 and 6 groups took 8 seconds.
+#' Effects are draws, as those of sweeps, which have the same posterior. That is
+#' done where it takes less time than sweeps, by count, and each grouping factor
+#' is a column of the data or two with a `:` between; effects are those of an
+#' intercept and of columns of numbers, not correlated (`||`); their standard
+#' deviations have proper priors, the default's scale being that of some 65,536
+#' rows where the response is Gaussian; and there is no `kernel`, no `init`, and
+#' the parameter of a response other than a Gaussian one is known. All else is
+#' swept, for which the rows of a source are brought to memory, and a message
+#' says why. `kernel = kernel_gibbs()` asks for sweeps.
 #'
 #' @section The recipe: With one grouping factor of up to 50 groups, or where
 #' the posterior of a parameter is far from normal, as that of a standard
@@ -156,6 +175,8 @@ tall_glmer <- function(
   takes <- c("weights", "offset")
   if (is_several) {
     check_grouped_family(family, "drawn given")
+    is_free <- is.null(run$kernel) &&
+      (is.null(keep_effects) || identical(keep_effects, "draws"))
     run$kernel <- kernel_of_effects(run$kernel, keep_effects)
     front <- new_front(
       "crossed",
@@ -165,7 +186,8 @@ tall_glmer <- function(
       request_crossed(family, bars, sigma),
       keep_data,
       takes = takes,
-      whitens = FALSE
+      whitens = FALSE,
+      in_columns = is_free
     )
     return(fit_regression(front, run))
   }
@@ -182,6 +204,18 @@ tall_glmer <- function(
     in_place = FALSE
   )
   fit_regression(front, run)
+}
+
+# Where there are few levels they are columns, and rows are passed over.
+#' @export
+fit_regression.tall_front_crossed <- function(front, run) {
+  passed <- fit_levels(front, run)
+  if (!is.null(passed$fit)) {
+    return(passed$fit)
+  }
+  front$asked <- collect_asked(front$asked, before = passed$digest)
+  rows <- front_rows(front, run)
+  fit_in_memory(front, rows, run, passed$start["spent"])
 }
 
 # Effects of one factor are integrated out, and made of draws afterwards.

@@ -46,7 +46,8 @@ front_fields <- list(
   prior_PD = FALSE,     # draws of the prior?
   store = NULL,         # a file for the design
   pilot = NULL,         # of a source: some rows of its data, see pilot_frame()
-  train_iter = NULL     # steps of a training
+  train_iter = NULL,    # steps of a training
+  in_columns = FALSE    # may levels of grouping factors be columns?
 )
 
 # class: of its fits; request: how a model frame is read; keep_data: does the

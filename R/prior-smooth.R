@@ -157,7 +157,11 @@ resolve_blocks <- function(out, smooth, response_sd, names = NULL) {
   out
 }
 
+# prior: of all blocks, or a list of them by their names.
 block_prior <- function(prior, name, response_sd) {
+  if (!is.object(prior)) {
+    prior <- prior[[name]]
+  }
   unit <- if (prior$autoscale) response_sd else 1
   is_exponential <- prior$kind == "exponential"
   list(

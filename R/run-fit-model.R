@@ -1,6 +1,10 @@
 # The model of a fit: still alive, or made again from data it kept.
 
 fit_model <- function(fit) {
+  if (!is.null(fit$engine)) {
+    # that is of columns, and their coefficients are no parameters of the fit
+    abort_swept(fit$model, NULL, "model")
+  }
   if (inherits(fit$model, "tall_model") && model_is_alive(fit$model)) {
     check_whole(fit$model, "fit$model")
     check_fits_model(fit, fit$model, "model")

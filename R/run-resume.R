@@ -57,6 +57,9 @@ sg_resume <- function(
   check_spec(fit, "tall_fit", "sg_sample()")
   check_sealed(fit)
   iter <- check_count(iter, most = count_limits$iter, allow_null = TRUE)
+  if (!is.null(fit$engine)) {
+    return(resume_engine(fit, iter, cores, refresh))
+  }
   fit$control$cores <- check_cores(cores)
   fit$control$refresh <- check_number(refresh, min = 0)
   check_can_go_on(fit)
@@ -92,6 +95,19 @@ sg_resume <- function(
   warn_segment(fit, segment)
   warn_quadrature(fit, plan$model)
   add_clock(seal_fit(finish_fit(fit)), began)
+}
+
+# Of a fit that is a view of another, see R/front-levels.R.
+resume_engine <- function(fit, iter, cores, refresh) {
+  engine <- fit$engine
+  engine["rows"] <- list(fit$rows)
+  engine <- sg_resume(engine, iter, cores = cores, refresh = refresh)
+  seal_fit(see_engine(fit, engine))
+}
+
+# The fit with what follows of that.
+see_engine <- function(fit, engine) {
+  UseMethod("see_engine")
 }
 
 # Where the chains of a fit stand.

@@ -25,6 +25,10 @@ component_hash <- function(name, fit) {
     # where a run goes on, not how
     component <- component[setdiff(names(component), c("cores", "refresh"))]
   }
+  if (name == "engine") {
+    component <- unclass(component)
+    component <- component[setdiff(names(component), unsealed)]
+  }
   if (name == "halted" && is.list(component) && is.list(component$fit)) {
     component$fit <- unclass(component$fit)
     component$fit[c("time", "cpu")] <- NULL

@@ -51,6 +51,17 @@ usual_settings <- list(
     passes = 30,            # by which mixing is foretold
     poor = 0.9              # what a sweep leaves, where that is told
   ),
+  levels = list(
+    # levels of grouping factors that are columns: at most so many, where chains
+    # on them take less time than sweeps over the rows, by these counts
+    most = 1000,
+    start = 3,              # seconds of a look and pilots
+    steps = 3,              # of a draw
+    cube = 5e-11,           # seconds of a factorisation, over columns^3
+    square = 3e-9,          # of the products with one
+    passes = 2,             # that make sums,
+    product = 2e-10         # a row and columns^2
+  ),
   most_whitened = 1001,     # parameters, 1,000 columns and an intercept: with
                             # more, scales only are adjusted
   look = list(

@@ -1,11 +1,15 @@
 # How long do several grouping factors take beside lme4's maxima, what do they
 # leave, and does the cost of a sweep grow with the rows alone?
 #
-#   Rscript bench/crossed.R [insteval] [growth] [movielens]
+#   Rscript bench/crossed.R [insteval] [growth] [levels] [seeds] [references]
+#     [movielens]
 #
 # insteval: lme4's InstEval, 73,421 ratings by 2,972 students of 1,128 lecturers
 # in 14 departments, normal and logistic, beside lmer() and glmer(nAGQ = 0).
-# growth: seconds of a sweep from 10^5 rows to 10^7. movielens: 25 million
+# growth: seconds of a sweep from 10^5 rows to 10^7. levels: few levels in all,
+# as columns, beside sweeps and lme4; 10 minutes. seeds: the worst of 20, with
+# a slope and nested groups; 6 minutes. references: lme4's Penicillin, cake,
+# grouseticks and VerbAgg beside rstanarm; 10 minutes. movielens: 25 million
 # ratings of the shape of MovieLens-25M, simulated, and memory; 20 minutes.
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 source(file.path(dirname(script), "one-core.R"))
@@ -20,8 +24,16 @@ resident <- function(name) {
 }
 big <- function(x) format(x, big.mark = ",", scientific = FALSE)
 
+# those that take long have results of their own
+alone <- c(
+  movielens = "crossed-large",
+  levels = "crossed-levels",
+  seeds = "crossed-seeds",
+  references = "crossed-references"
+)
+own <- alone[intersect(names(alone), wanted)]
 bench_start(
-  if ("movielens" %in% wanted) "crossed-large" else "crossed",
+  if (length(own) > 0) own[[1]] else "crossed",
   "Several grouping factors",
   paste(c("crossed.R", args), collapse = " ")
 )
@@ -170,6 +182,228 @@ if ("growth" %in% wanted) {
     )
   })
   say_table(do.call(rbind, out))
+}
+
+# ---- levels ------------------------------------------------------------------
+
+if ("levels" %in% wanted) {
+  say("\n### Few levels\n\n")
+  cases <- list(
+    list(rows = 2e5, levels = c(60, 25), family = gaussian()),
+    list(rows = 1e7, levels = c(60, 25), family = gaussian()),
+    list(rows = 1e6, levels = c(60, 25), family = binomial()),
+    list(rows = 3e6, levels = c(20, 6), family = binomial()),
+    list(rows = 1e7, levels = c(60, 25), family = binomial())
+  )
+  out <- lapply(cases, function(case) {
+    set.seed(1)
+    n <- case$rows
+    effects <- lapply(case$levels, function(j) 0.5 * rnorm(j))
+    d <- data.frame(
+      a = sample(case$levels[[1]], n, TRUE),
+      b = sample(case$levels[[2]], n, TRUE),
+      x = rnorm(n)
+    )
+    eta <- d$x / 2 - 1 + effects[[1]][d$a] + effects[[2]][d$b]
+    is_normal <- case$family$family == "gaussian"
+    d$y <- if (is_normal) eta + rnorm(n) else rbinom(n, 1, plogis(eta))
+    rm(eta)
+    formula <- y ~ x + (1 | a) + (1 | b)
+    call <- function(...) {
+      tall_glmer(formula, d, case$family, seed = 1, refresh = 0, ...)
+    }
+    seconds <- cpu_seconds(fit <- call())
+    of <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk")
+    # sweeps all take the same: 4 chains of 2,000
+    swept <- function(iter) {
+      cpu_seconds(call(
+        kernel = kernel_gibbs("none"),
+        iter = iter,
+        warmup = 1,
+        chains = 1,
+        thin = 2
+      ))
+    }
+    few <- swept(3)
+    sweep <- (swept(23) - few) / 20
+    maximum <- if (n <= 1e6) {
+      fixed(cpu_seconds(suppressWarnings(if (is_normal) {
+        lme4::lmer(formula, d)
+      } else {
+        lme4::glmer(formula, d, binomial(), nAGQ = 0)
+      })), 0)
+    } else {
+      ""
+    }
+    data.frame(
+      rows = big(n),
+      levels = paste(case$levels, collapse = " + "),
+      family = case$family$family,
+      `CPU s` = fixed(seconds, 0),
+      `rows a step` = if (fit$kernel$name == "smh") {
+        fixed(mean(fit$sizes), 0)
+      } else {
+        if (fit$kernel$name == "gibbs") "all" else "sums"
+      },
+      `ESS bulk, least` = round(min(of$ess_bulk)),
+      `R-hat, worst` = fixed(max(of$rhat), 3),
+      `8,000 sweeps, s` = fixed(8000 * sweep, 0),
+      lme4 = maximum,
+      check.names = FALSE
+    )
+  })
+  say(
+    "Of 4,000 draws. What 8,000 sweeps would take is reckoned from 20; lme4: ",
+    "lmer(), glmer(nAGQ = 0).\n\n"
+  )
+  say_table(do.call(rbind, out))
+}
+
+# ---- seeds -------------------------------------------------------------------
+
+# 2,000 rows: 100 groups with a slope, 15 with three others in each.
+seeded_rows <- function(seed) {
+  set.seed(seed)
+  n <- 2000
+  d <- data.frame(
+    s = sample(100, n, TRUE),
+    b = sample(15, n, TRUE),
+    c = sample(3, n, TRUE),
+    x = rnorm(n)
+  )
+  eta <- d$x / 2 + rnorm(100)[d$s] + 0.3 * rnorm(15)[d$b] +
+    0.3 * rnorm(45)[3 * (d$b - 1) + d$c]
+  d$gaussian <- eta + rnorm(n)
+  d$binomial <- rbinom(n, 1, plogis(eta))
+  d$poisson <- rpois(n, exp(eta))
+  d
+}
+
+if ("seeds" %in% wanted) {
+  say("\n### 20 seeds\n\n")
+  families <- c("gaussian", "binomial", "poisson")
+  out <- lapply(families, function(family) {
+    found <- vapply(1:20, FUN.VALUE = numeric(3), function(seed) {
+      formula <- stats::reformulate(
+        c("x", "(1 + x | s)", "(1 | b / c)"),
+        family
+      )
+      fit <- tall_glmer(formula, seeded_rows(seed), family, seed = seed)
+      of <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk")
+      c(max(of$rhat), min(of$ess_bulk), fit$cpu)
+    })
+    data.frame(
+      family = family,
+      `R-hat, worst` = fixed(max(found[1, ]), 3),
+      `ESS bulk, least` = round(min(found[2, ])),
+      median = round(median(found[2, ])),
+      `CPU s` = fixed(median(found[3, ]), 1),
+      check.names = FALSE
+    )
+  })
+  say("Of 4,000 draws, over all parameters and seeds.\n\n")
+  say_table(do.call(rbind, out))
+}
+
+# ---- references --------------------------------------------------------------
+
+# Means and sds of stan_glmer()'s coefficients, sds (in the order of `factors`)
+# and sigma, and means of the effects of the first factor.
+of_stan <- function(fit, n_coef, factors) {
+  m <- as.matrix(fit)
+  # lme4 writes b:a for a/b, and orders factors by their levels
+  sorted <- function(x) {
+    vapply(strsplit(x, ":"), function(p) paste(sort(p), collapse = ":"), "")
+  }
+  at <- grep("^Sigma", colnames(m))
+  names <- sub("^Sigma\\[(.*):\\(Inter.*", "\\1", colnames(m)[at])
+  at <- at[match(sorted(factors), sorted(names))]
+  values <- cbind(
+    m[, seq_len(n_coef)],
+    sqrt(m[, at, drop = FALSE]),
+    if ("sigma" %in% colnames(m)) m[, "sigma"]
+  )
+  list(mean = colMeans(values), sd = apply(values, 2, sd))
+}
+
+if ("references" %in% wanted) {
+  for (name in c("Penicillin", "cake", "grouseticks", "VerbAgg")) {
+    data(list = name, package = "lme4")
+  }
+  cake$temp <- as.numeric(as.character(cake$temperature))
+  VerbAgg$yes <- as.integer(VerbAgg$r2 == "Y")
+  cases <- list(
+    list(
+      "grouseticks",
+      TICKS ~ YEAR + cHEIGHT + (1 | BROOD) + (1 | LOCATION),
+      grouseticks,
+      poisson()
+    ),
+    list(
+      "VerbAgg",
+      yes ~ Anger + Gender + btype + situ + (1 | id) + (1 | item),
+      VerbAgg,
+      binomial()
+    ),
+    list(
+      "Penicillin",
+      diameter ~ 1 + (1 | plate) + (1 | sample),
+      Penicillin,
+      gaussian()
+    ),
+    list(
+      "cake",
+      angle ~ recipe + temp + (1 | recipe:replicate) + (1 | replicate),
+      cake,
+      gaussian()
+    )
+  )
+  say(
+    "\nrstanarm's prior of a standard deviation is exponential, as here in the ",
+    "first two; of a normal\nresponse it is one of its ratio to sigma, whose ",
+    "mean is set to 10, and here half Student's: where\nthe data say little ",
+    "the two differ.\n"
+  )
+  for (case in cases) {
+    is_normal <- case[[4]]$family == "gaussian"
+    ours <- cpu_seconds(
+      fit <- tall_glmer(
+        case[[2]],
+        case[[3]],
+        case[[4]],
+        prior_covariance = if (is_normal) prior_lkj() else prior_exponential(1),
+        iter = 5000,
+        seed = 1
+      )
+    )
+    theirs <- cpu_seconds(
+      stan <- suppressWarnings(rstanarm::stan_glmer(
+        case[[2]],
+        case[[3]],
+        case[[4]],
+        prior = rstanarm::normal(0, 2.5, autoscale = TRUE),
+        prior_intercept = rstanarm::normal(0, 2.5, autoscale = TRUE),
+        prior_covariance = rstanarm::decov(scale = if (is_normal) 10 else 1),
+        iter = 2500,
+        warmup = 500,
+        seed = 1,
+        refresh = 0,
+        cores = 1
+      ))
+    )
+    other <- of_stan(stan, fit$n_coef, names(fit$factors))
+    table <- table_of(fit, NULL)
+    table$rstanarm <- fixed(other$mean, 4)
+    table$`its sd` <- fixed(other$sd, 4)
+    np <- bayesplot::nuts_params(stan)
+    say(
+      "\n### ", case[[1]], "\n\n", fixed(ours, 1), " processor seconds, ",
+      "rstanarm ", fixed(theirs, 1), " with ",
+      sum(np$Value[np$Parameter == "divergent__"]), " divergent transitions of ",
+      "8,000.\n"
+    )
+    say_table(table)
+  }
 }
 
 # ---- MovieLens ---------------------------------------------------------------

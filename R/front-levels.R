@@ -1,0 +1,471 @@
+# tall_glmer() of several grouping factors that have few levels in all: each
+# level is a column, whose coefficient is normal with a standard deviation that
+# is a parameter, as tall_gam() has it. So rows are passed over wherever they
+# lie, and a step looks at sums over them or at a few. The fit of these columns,
+# fit$engine, is what goes on; what methods see of it is a fit of several
+# factors like any other (src/models/crossed.c), whose effects are draws.
+
+# Where that is to be had: list(fit, digest, start), as fit_in_passes() has it;
+# fit NULL: rows are brought to memory, and swept.
+fit_levels <- function(front, run) {
+  asked <- front$asked
+  if (!asked$has_data || is_small_frame(asked$data) ||
+    !suits_levels(front, run)) {
+    return(list())
+  }
+  run["kernel"] <- list(NULL)
+  inner <- front_of_levels(front, run)
+  passed <- fit_in_passes(inner, data_source(asked$data), run)
+  if (!is.null(passed$fit)) {
+    passed$fit <- fit_of_levels(passed$fit, front, inner)
+  }
+  passed
+}
+
+# ---- what suits --------------------------------------------------------------
+
+# Do the arguments have a place where levels are columns?
+suits_levels <- function(front, run) {
+  given <- c("gradient", "subsample", "init", "lambda", "variables")
+  is_given <- !vapply(run[given], is.null, TRUE)
+  front$in_columns && !any(is_given) && identical(run$control$keep, "draws") &&
+    all(vapply(front$request$bars$terms, bar_has_columns, TRUE)) &&
+    has_proper_sds(front$blueprint$priors$prior_covariance) &&
+    !has_many_levels(front) && requireNamespace("mgcv", quietly = TRUE)
+}
+
+# Of a factor, or of two that cross: an intercept, and columns of numbers whose
+# effects are not correlated.
+bar_has_columns <- function(bar) {
+  group <- bar$group
+  is_pair <- is.call(group) && identical(group[[1]], quote(`:`))
+  of <- if (is_pair) as.list(group)[-1] else list(group)
+  effects <- stats::terms(bar$effects)
+  slopes <- lapply(attr(effects, "term.labels"), str2lang)
+  n <- length(slopes) + attr(effects, "intercept")
+  all(vapply(c(of, slopes), is.symbol, TRUE)) && n > 0 &&
+    (n == 1 || !bar$correlated)
+}
+
+# priors: of as_covariance_priors()
+has_proper_sds <- function(priors) {
+  priors <- if (is.object(priors)) list(priors) else priors
+  !any(vapply(priors, function(x) identical(x$sd$kind, "flat"), TRUE))
+}
+
+# As a sample of a data frame's rows tells: a source is looked at first.
+has_many_levels <- function(front) {
+  data <- front$asked$data
+  if (!is.data.frame(data)) {
+    return(FALSE)
+  }
+  n <- min(nrow(data), setting("look")$rows)
+  rows <- round(seq(1, nrow(data), length.out = n))
+  n <- vapply(front$request$bars$terms, FUN.VALUE = 0, function(bar) {
+    of <- intersect(all.vars(bar$group), names(data))
+    each <- lapply(data[of], function(x) x[rows])
+    length(unique(do.call(paste, unname(each))))
+  })
+  sum(n) > setting("levels")$most
+}
+
+# Seconds of a look and pilots, of chains on the columns, and of the passes that
+# make their sums, by count. columns: with `scales` standard deviations.
+levels_seconds <- function(n_row, columns, scales, control) {
+  s <- setting("levels")
+  steps <- control$chains * steps_of_chain(s$steps, control)
+  of_draw <- s$cube * columns^3 + s$square * columns^2
+  s$start + steps * (scales + 1) * of_draw +
+    s$passes * s$product * n_row * columns^2
+}
+
+# Of sweeps over the rows.
+swept_seconds <- function(n_row, n_fixed, n_factor, family, control) {
+  rows <- list(n_rows = n_row, n_coef = n_fixed, family = family)
+  rows$groups <- seq_len(n_factor)
+  steps <- sweeps_of_draw(rows, control)
+  control$chains * control$iter * steps * sweep_seconds(rows)
+}
+
+# ---- the columns -------------------------------------------------------------
+
+front_of_levels <- function(front, run) {
+  asked <- front$asked
+  asked$formula <- levels_formula(front$request$bars)
+  asked$matched$formula <- asked$formula
+  blueprint <- front$blueprint
+  own <- c("prior", "prior_intercept", "prior_aux")
+  inner <- new_front(
+    "glm",
+    c("tall_gam", "tall_glm"),
+    ask_smooths(asked, NULL),
+    blueprint_glm(
+      blueprint$family,
+      c(blueprint$priors[own], list(prior_smooth = prior_exponential())),
+      blueprint$sigma
+    ),
+    request_glm(blueprint$family),
+    front$keep_data,
+    takes = front$takes
+  )
+  inner$told <- new.env(parent = emptyenv())
+  inner$told$lines <- TRUE
+  inner$bars <- front$request$bars
+  inner$covariances <- blueprint$priors$prior_covariance
+  inner$control <- run$control
+  class(inner) <- c("tall_front_levels", "tall_front_gam", class(inner))
+  inner
+}
+
+# Group-level terms as tall_gam() takes them.
+levels_formula <- function(bars) {
+  out <- bars$fixed
+  for (bar in bars$terms) {
+    term <- call("||", bar$effects[[2]], bar$group)
+    out[[3]] <- call("+", out[[3]], call("(", term))
+  }
+  out
+}
+
+# When a look has found the levels: do columns pay, and what priors have their
+# standard deviations?
+#' @export
+settle_front.tall_front_levels <- function(front, terms, columns) {
+  front <- NextMethod()
+  layout <- smooth_layout(terms, columns)
+  family <- front$blueprint$family
+  check_levels_numeric(front$bars, terms)
+  check_pilot_levels(front)
+  n_row <- sum(front$pilot$counts)
+  n_fixed <- length(columns) - nrow(layout$columns)
+  n_scale <- nrow(layout$blocks)
+  swept <- swept_seconds(
+    n_row,
+    n_fixed,
+    length(front$bars$terms),
+    family,
+    front$control
+  )
+  of_columns <- levels_seconds(n_row, length(columns), n_scale, front$control)
+  if (of_columns > swept) {
+    need_rows("effects of so many levels are drawn by sweeps over them")
+  }
+  y <- pilot_response(front)
+  front$told$covariances <- settled_covariances(
+    front$bars,
+    front$covariances,
+    y,
+    family
+  )
+  front$blueprint$priors$prior_smooth <- scale_priors(
+    front$bars,
+    front$told$covariances,
+    layout$blocks
+  )
+  front$sketch <- NULL
+  front
+}
+
+# A covariate of slopes that is no number is one of groups to tall_gam().
+check_levels_numeric <- function(bars, terms) {
+  smooths <- terms_smooths(terms)
+  for (bar in bars$terms) {
+    for (name in attr(stats::terms(bar$effects), "term.labels")) {
+      smooth <- smooths[[levels_label(bar, name)]]
+      if (name %in% names(smooth$levels)) {
+        need_rows(paste(
+          name,
+          "is a factor, and effects of its levels are correlated"
+        ))
+      }
+    }
+  }
+}
+
+# What is refused of a sample may be fine of all rows, which then are asked.
+check_pilot_levels <- function(front) {
+  bars <- front$bars
+  family <- front$blueprint$family
+  tryCatch(
+    {
+      frame <- stats::model.frame(
+        bars$frame,
+        front$pilot$data,
+        na.action = stats::na.omit,
+        drop.unused.levels = TRUE
+      )
+      sides <- crossed_sides(frame, bars, family)
+      check_crossed(sides, family, front$blueprint$sigma)
+    },
+    tall_error = function(cnd) {
+      need_rows("a sample of them does not tell the grouping factors apart")
+    }
+  )
+}
+
+# What smooth_formula() calls the effects: of an intercept, or a covariate.
+levels_label <- function(bar, effect) {
+  of <- c(all.vars(bar$group), setdiff(effect, "(Intercept)"))
+  paste0("s(", paste(of, collapse = ","), ")")
+}
+
+effects_of_bar <- function(bar) {
+  terms <- stats::terms(bar$effects)
+  has_one <- attr(terms, "intercept") > 0
+  c(if (has_one) "(Intercept)", attr(terms, "term.labels"))
+}
+
+# list(y, weight): some of the responses, NULL where they have no units.
+pilot_response <- function(front) {
+  if (!find_response(front$blueprint$family)$has_units) {
+    return(NULL)
+  }
+  formula <- front$asked$formula
+  list(
+    y = eval(formula[[2]], front$pilot$data, environment(formula)),
+    weight = front$pilot$counts
+  )
+}
+
+# priors: as given; with the default's scale, which that of the response makes.
+settled_covariances <- function(bars, priors, y, family) {
+  factors <- bars$terms
+  names <- vapply(factors, `[[`, "", "name")
+  lapply(stats::setNames(nm = names), function(name) {
+    prior <- covariance_prior_of(priors, name, factors)
+    if (is.null(prior$sd)) {
+      wide <- if (is.null(y)) 0 else weighted_mad(y$y, y$weight)
+      prior$sd <- prior_student(3, 0, max(2.5, wide))
+    }
+    prior
+  })
+}
+
+weighted_mad <- function(x, weight) {
+  middle <- function(x) {
+    at <- order(x)
+    share <- cumsum(weight[at]) / sum(weight)
+    x[at][[which(share >= 0.5)[[1]]]]
+  }
+  1.4826 * middle(abs(x - middle(x)))
+}
+
+# A prior of the standard deviation of each block of columns, by its name.
+scale_priors <- function(bars, covariances, blocks) {
+  out <- list()
+  for (bar in bars$terms) {
+    effects <- effects_of_bar(bar)
+    prior <- covariances[[bar$name]]$sd
+    if (!is.null(prior$scale)) {
+      scale <- match_names(
+        prior$scale,
+        effects,
+        "effect",
+        arg = "prior_covariance$sd$scale"
+      )
+      check_size(
+        scale,
+        unique(c(1, length(effects))),
+        arg = "prior_covariance$sd$scale"
+      )
+      scale <- rep_len(scale, length(effects))
+    }
+    for (k in seq_along(effects)) {
+      own <- blocks$smooth == levels_label(bar, effects[[k]])
+      one <- prior
+      if (!is.null(prior$scale)) {
+        one$scale <- scale[[k]]
+      }
+      out[[blocks$scale[own]]] <- one
+    }
+  }
+  out
+}
+
+# ---- the fit -----------------------------------------------------------------
+
+fit_of_levels <- function(engine, front, inner) {
+  blueprint <- front$blueprint
+  blueprint$priors$prior_covariance <- inner$told$covariances
+  fit <- unclass(engine)
+  fit$blueprint <- blueprint
+  fit$formula <- front$asked$formula
+  fit$call <- front$asked$written
+  fit$bars <- front$request$bars
+  fit$design <- levels_design(engine, fit$bars)
+  fit$terms <- fit$design$fixed
+  fit$model_label <- "model_crossed"
+  gone <- c(
+    "mode", "start_chol", "passed", "xlevels", "contrasts", "sparse", "storage",
+    "prior_PD", "sketch", "whitening", "stand_in"
+  )
+  fit[gone] <- list(NULL)
+  class(fit) <- whole_class(front$class)
+  seal_fit(see_engine(fit, engine))
+}
+
+# How other rows are read, of factors that are columns of the data; `rows` are
+# the terms of all variables.
+levels_design <- function(engine, bars) {
+  frame <- structure(list(), terms = engine$terms)
+  fixed <- part_terms(bars$fixed, frame)
+  names <- vapply(as.list(attr(fixed, "variables"))[-1], deparse1, "")
+  of <- function(x) x[intersect(names(x), names)]
+  effects <- lapply(named_factors(bars$terms), function(bar) {
+    list(
+      effects = stats::terms(bar$effects),
+      zlevels = NULL,
+      z_contrasts = NULL
+    )
+  })
+  list(
+    fixed = fixed,
+    xlevels = of(engine$xlevels),
+    contrasts = if (length(of(engine$contrasts)) > 0) of(engine$contrasts),
+    effects = effects,
+    rows = all_terms(bars, fixed)
+  )
+}
+
+# Of the variables of all parts, with what `fixed` took from the data.
+all_terms <- function(bars, fixed) {
+  terms <- stats::terms(bars$frame)
+  of <- function(terms) {
+    vapply(as.list(attr(terms, "variables"))[-1], deparse1, "")
+  }
+  predvars <- as.list(attr(terms, "variables"))[-1]
+  at <- match(of(fixed), of(terms))
+  predvars[at] <- as.list(attr(fixed, "predvars"))[-1]
+  attr(terms, "predvars") <- as.call(c(quote(list), predvars))
+  attr(terms, ".Environment") <- environment(bars$fixed)
+  terms
+}
+
+# Of the fit what follows from that of the columns, now or when it has gone on.
+#' @export
+see_engine.tall_crossed <- function(fit, engine) {
+  layout <- smooth_layout(engine$terms, engine$every_variable)
+  factors <- lapply(
+    named_factors(fit$bars$terms),
+    factor_of_levels,
+    engine = engine,
+    layout = layout
+  )
+  n_coef <- engine$n_coef
+  fixed <- setdiff(seq_len(n_coef), layout$columns$at)
+  scales <- unlist(lapply(unname(factors), `[[`, "scales"))
+  after <- seq_along(engine$every_variable)[-seq_len(n_coef)]
+  aux <- setdiff(after, match(smooth_sd_names(layout), engine$every_variable))
+  at <- c(fixed, match(scales, engine$every_variable), aux)
+  names <- lapply(factors, function(f) group_names(f$effects, f))
+  every <- function(what) unlist(lapply(unname(names), `[[`, what))
+  fit$variables <- fit$every_variable <- c(
+    engine$every_variable[fixed],
+    every("variables"),
+    engine$every_variable[aux]
+  )
+  fit$coordinates <- c(
+    engine$coordinates[fixed],
+    every("coordinates"),
+    engine$coordinates[aux]
+  )
+  fit["variable_of"] <- list(NULL)
+  fit$model <- list(
+    label = fit$model_label,
+    prior_functional = engine$model$prior_functional
+  )
+  fit$n_coef <- length(fixed)
+  fit$prior <- insert_lambda(
+    lapply(compact(engine$prior[c("kind", "location", "scale", "shape")]), `[`,
+      c(fixed, n_coef + seq_along(aux))
+    ),
+    length(fixed),
+    length(scales),
+    "exponential"
+  )
+  fit["draws"] <- list(pick_draws(engine$draws, at, fit$variables))
+  if (!is.null(engine$unconstrained)) {
+    fit$unconstrained <- unname(engine$unconstrained[, , at, drop = FALSE])
+  }
+  columns <- unlist(lapply(unname(factors), `[[`, "columns"))
+  fit$factors <- lapply(factors, `[`, c(
+    "name", "levels", "effects", "correlated", "sizes"
+  ))
+  named <- effect_names(list(groups = fit$factors))
+  fit["effect_draws"] <- list(pick_draws(engine$draws, columns, named))
+  fit["effects"] <- list(effects_of_draws(fit$effect_draws))
+  from <- c(
+    "control", "progress", "preparation", "saved", "chains", "passes", "sizes",
+    "time", "cpu", "stopped", "moments", "bias_blocks", "rows"
+  )
+  fit[intersect(from, names(engine))] <- engine[intersect(from, names(engine))]
+  # a copy of the rows is enough
+  engine["rows"] <- list(NULL)
+  fit$engine <- engine
+  fit
+}
+
+# NULL: there are none, of a run that was interrupted early.
+pick_draws <- function(draws, at, names) {
+  if (is.null(draws)) {
+    return(NULL)
+  }
+  out <- unclass(draws)[, , at, drop = FALSE]
+  dimnames(out)[[3]] <- names
+  posterior::as_draws_array(out)
+}
+
+# A grouping factor, the names of its scales and its columns among the
+# variables, level after level. Levels that no row has are left out: of two
+# factors that cross there are columns of all pairs.
+factor_of_levels <- function(bar, engine, layout) {
+  effects <- effects_of_bar(bar)
+  facts <- engine$rows$facts
+  blocks <- layout$blocks
+  own <- lapply(effects, function(effect) {
+    label <- levels_label(bar, effect)
+    columns <- layout$columns[layout$columns$smooth == label, ]
+    columns$level <- substring(columns$name, nchar(label) + 2)
+    columns$size <- round(facts$mean[columns$at] * facts$n_row)
+    columns
+  })
+  first <- own[[1]]
+  keep <- first$level[!(effects[[1]] == "(Intercept)" & first$size %in% 0)]
+  places <- vapply(own, FUN.VALUE = numeric(length(keep)), function(columns) {
+    columns$at[match(keep, columns$level)]
+  })
+  labels <- vapply(effects, levels_label, "", bar = bar)
+  has_sizes <- effects[[1]] == "(Intercept)" && nrow(first) > 0
+  list(
+    name = bar$name,
+    levels = keep,
+    effects = effects,
+    correlated = bar$correlated,
+    sizes = if (has_sizes) {
+      as.double(first$size[match(keep, first$level)])
+    } else {
+      rep(NA_real_, length(keep))
+    },
+    scales = paste0(
+      "smooth_sd[",
+      blocks$scale[match(labels, blocks$smooth)],
+      "]"
+    ),
+    columns = as.vector(t(matrix(places, length(keep))))
+  )
+}
+
+# As effect_summary() has it.
+effects_of_draws <- function(draws) {
+  if (is.null(draws)) {
+    return(NULL)
+  }
+  draws <- unclass(draws)
+  n <- dim(draws)[[1]]
+  reports <- lapply(seq_len(dim(draws)[[2]]), function(chain) {
+    own <- matrix(draws[, chain, ], n)
+    mean <- colMeans(own)
+    list(effects = c(n, mean, colSums((own - rep(mean, each = n))^2)))
+  })
+  effect_summary(reports, dimnames(draws)[[3]])
+}
