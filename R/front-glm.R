@@ -168,10 +168,8 @@ fit_regression.tall_front_glm <- function(front, run) {
   source <- data_source(asked$data)
   passed <- fit_in_passes(front, source, run)
   fit <- passed$fit
-  if (is.null(fit) && !inherits(source, "tall_source_frame")) {
-    ledger <- new_ledger()
-    spend(ledger, "recipe", 1) # rows are brought where any can be had
-    passed$start$spent <- ledger$passes + (passed$start$spent %||% 0)
+  if (is.null(fit)) {
+    passed <- with_bringing(passed, source)
   }
   if (is.null(fit) && !is.null(front$store)) {
     fit <- fit_in_store(front, source, run, passed)
@@ -181,6 +179,16 @@ fit_regression.tall_front_glm <- function(front, run) {
   }
   front$asked <- collect_asked(asked, before = passed$digest)
   fit_in_memory(front, front_rows(front, run), run, passed$start)
+}
+
+# passed: of fit_in_passes(); rows are brought where any can be had, in a pass.
+with_bringing <- function(passed, source) {
+  if (!inherits(source, "tall_source_frame")) {
+    ledger <- new_ledger()
+    spend(ledger, "recipe", 1)
+    passed$start$spent <- ledger$passes + (passed$start$spent %||% 0)
+  }
+  passed
 }
 
 # Rows of a data frame that are looked at one and all. What is no source at all

@@ -71,6 +71,8 @@
 #' Gaussian response takes two passes, another one a look, a search for the mode
 #' and a pass that draws rows; steps look at sums, or at a few rows, and draws
 #' are exact: 3 million binary responses of 20 and 6 groups took 8 seconds.
+#' Where steps look at so many rows that a pass would have to draw a fourth of
+#' all, the columns are brought to memory, if they take a gigabyte at most.
 #' Effects are draws, as those of sweeps, which have the same posterior. That is
 #' done where it takes less time than sweeps, by count, and each grouping factor
 #' is a column of the data or two with a `:` between; effects are those of an

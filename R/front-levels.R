@@ -3,7 +3,7 @@
 # is a parameter, as tall_gam() has it. So rows are passed over wherever they
 # lie, and a step looks at sums over them or at a few. The fit of these columns,
 # fit$engine, is what goes on; what methods see of it is a fit of several
-# factors like any other (src/models/crossed.c), whose effects are draws.
+# factors like any other (R/fit-levels.R), whose effects are draws.
 
 # Where that is to be had: list(fit, digest, start), as fit_in_passes() has it;
 # fit NULL: rows are brought to memory, and swept.
@@ -15,11 +15,32 @@ fit_levels <- function(front, run) {
   }
   run["kernel"] <- list(NULL)
   inner <- front_of_levels(front, run)
-  passed <- fit_in_passes(inner, data_source(asked$data), run)
+  source <- data_source(asked$data)
+  passed <- fit_in_passes(inner, source, run)
+  rows <- passed$fit$rows
+  if (is.null(passed$fit)) {
+    passed <- with_bringing(passed, source)
+    if (suits_memory(passed, inner)) {
+      front$asked <- collect_asked(asked, before = passed$digest)
+      inner$asked <- ask_of(inner$asked, front$asked$data)
+      passed$fit <-
+        fit_in_memory(inner, front_rows(inner, run), run, passed$start)
+      rows <- rows_to_keep(front_rows(front, run), front$keep_data)
+    }
+  }
   if (!is.null(passed$fit)) {
-    passed$fit <- fit_of_levels(passed$fit, front, inner)
+    passed$fit <- fit_of_levels(passed$fit, front, inner, rows)
   }
   passed
+}
+
+# Where a pilot of passes said that exact steps suit but for many rows, which a
+# pass would have to draw, all rows at hand serve, if they take no more memory
+# than that.
+suits_memory <- function(passed, inner) {
+  told <- inner$told
+  identical(passed$why, too_many_rows) && !is.null(told$covariances) &&
+    8 * told$n_row * told$n_column <= setting("levels")$bytes
 }
 
 # ---- what suits --------------------------------------------------------------
@@ -133,6 +154,20 @@ levels_formula <- function(bars) {
 settle_front.tall_front_levels <- function(front, terms, columns) {
   front <- NextMethod()
   layout <- smooth_layout(terms, columns)
+  front$sketch <- NULL
+  if (is.null(front$told$covariances)) {
+    front <- settle_levels(front, terms, columns, layout)
+  }
+  front$blueprint$priors$prior_smooth <- scale_priors(
+    front$bars,
+    front$told$covariances,
+    layout$blocks
+  )
+  front
+}
+
+# Once, from a look's pilot.
+settle_levels <- function(front, terms, columns, layout) {
   family <- front$blueprint$family
   check_levels_numeric(front$bars, terms)
   check_pilot_levels(front)
@@ -157,12 +192,8 @@ settle_front.tall_front_levels <- function(front, terms, columns) {
     y,
     family
   )
-  front$blueprint$priors$prior_smooth <- scale_priors(
-    front$bars,
-    front$told$covariances,
-    layout$blocks
-  )
-  front$sketch <- NULL
+  front$told$n_row <- n_row
+  front$told$n_column <- length(columns)
   front
 }
 
@@ -201,18 +232,6 @@ check_pilot_levels <- function(front) {
       need_rows("a sample of them does not tell the grouping factors apart")
     }
   )
-}
-
-# What smooth_formula() calls the effects: of an intercept, or a covariate.
-levels_label <- function(bar, effect) {
-  of <- c(all.vars(bar$group), setdiff(effect, "(Intercept)"))
-  paste0("s(", paste(of, collapse = ","), ")")
-}
-
-effects_of_bar <- function(bar) {
-  terms <- stats::terms(bar$effects)
-  has_one <- attr(terms, "intercept") > 0
-  c(if (has_one) "(Intercept)", attr(terms, "term.labels"))
 }
 
 # list(y, weight): some of the responses, NULL where they have no units.
@@ -280,192 +299,4 @@ scale_priors <- function(bars, covariances, blocks) {
     }
   }
   out
-}
-
-# ---- the fit -----------------------------------------------------------------
-
-fit_of_levels <- function(engine, front, inner) {
-  blueprint <- front$blueprint
-  blueprint$priors$prior_covariance <- inner$told$covariances
-  fit <- unclass(engine)
-  fit$blueprint <- blueprint
-  fit$formula <- front$asked$formula
-  fit$call <- front$asked$written
-  fit$bars <- front$request$bars
-  fit$design <- levels_design(engine, fit$bars)
-  fit$terms <- fit$design$fixed
-  fit$model_label <- "model_crossed"
-  gone <- c(
-    "mode", "start_chol", "passed", "xlevels", "contrasts", "sparse", "storage",
-    "prior_PD", "sketch", "whitening", "stand_in"
-  )
-  fit[gone] <- list(NULL)
-  class(fit) <- whole_class(front$class)
-  seal_fit(see_engine(fit, engine))
-}
-
-# How other rows are read, of factors that are columns of the data; `rows` are
-# the terms of all variables.
-levels_design <- function(engine, bars) {
-  frame <- structure(list(), terms = engine$terms)
-  fixed <- part_terms(bars$fixed, frame)
-  names <- vapply(as.list(attr(fixed, "variables"))[-1], deparse1, "")
-  of <- function(x) x[intersect(names(x), names)]
-  effects <- lapply(named_factors(bars$terms), function(bar) {
-    list(
-      effects = stats::terms(bar$effects),
-      zlevels = NULL,
-      z_contrasts = NULL
-    )
-  })
-  list(
-    fixed = fixed,
-    xlevels = of(engine$xlevels),
-    contrasts = if (length(of(engine$contrasts)) > 0) of(engine$contrasts),
-    effects = effects,
-    rows = all_terms(bars, fixed)
-  )
-}
-
-# Of the variables of all parts, with what `fixed` took from the data.
-all_terms <- function(bars, fixed) {
-  terms <- stats::terms(bars$frame)
-  of <- function(terms) {
-    vapply(as.list(attr(terms, "variables"))[-1], deparse1, "")
-  }
-  predvars <- as.list(attr(terms, "variables"))[-1]
-  at <- match(of(fixed), of(terms))
-  predvars[at] <- as.list(attr(fixed, "predvars"))[-1]
-  attr(terms, "predvars") <- as.call(c(quote(list), predvars))
-  attr(terms, ".Environment") <- environment(bars$fixed)
-  terms
-}
-
-# Of the fit what follows from that of the columns, now or when it has gone on.
-#' @export
-see_engine.tall_crossed <- function(fit, engine) {
-  layout <- smooth_layout(engine$terms, engine$every_variable)
-  factors <- lapply(
-    named_factors(fit$bars$terms),
-    factor_of_levels,
-    engine = engine,
-    layout = layout
-  )
-  n_coef <- engine$n_coef
-  fixed <- setdiff(seq_len(n_coef), layout$columns$at)
-  scales <- unlist(lapply(unname(factors), `[[`, "scales"))
-  after <- seq_along(engine$every_variable)[-seq_len(n_coef)]
-  aux <- setdiff(after, match(smooth_sd_names(layout), engine$every_variable))
-  at <- c(fixed, match(scales, engine$every_variable), aux)
-  names <- lapply(factors, function(f) group_names(f$effects, f))
-  every <- function(what) unlist(lapply(unname(names), `[[`, what))
-  fit$variables <- fit$every_variable <- c(
-    engine$every_variable[fixed],
-    every("variables"),
-    engine$every_variable[aux]
-  )
-  fit$coordinates <- c(
-    engine$coordinates[fixed],
-    every("coordinates"),
-    engine$coordinates[aux]
-  )
-  fit["variable_of"] <- list(NULL)
-  fit$model <- list(
-    label = fit$model_label,
-    prior_functional = engine$model$prior_functional
-  )
-  fit$n_coef <- length(fixed)
-  fit$prior <- insert_lambda(
-    lapply(compact(engine$prior[c("kind", "location", "scale", "shape")]), `[`,
-      c(fixed, n_coef + seq_along(aux))
-    ),
-    length(fixed),
-    length(scales),
-    "exponential"
-  )
-  fit["draws"] <- list(pick_draws(engine$draws, at, fit$variables))
-  if (!is.null(engine$unconstrained)) {
-    fit$unconstrained <- unname(engine$unconstrained[, , at, drop = FALSE])
-  }
-  columns <- unlist(lapply(unname(factors), `[[`, "columns"))
-  fit$factors <- lapply(factors, `[`, c(
-    "name", "levels", "effects", "correlated", "sizes"
-  ))
-  named <- effect_names(list(groups = fit$factors))
-  fit["effect_draws"] <- list(pick_draws(engine$draws, columns, named))
-  fit["effects"] <- list(effects_of_draws(fit$effect_draws))
-  from <- c(
-    "control", "progress", "preparation", "saved", "chains", "passes", "sizes",
-    "time", "cpu", "stopped", "moments", "bias_blocks", "rows"
-  )
-  fit[intersect(from, names(engine))] <- engine[intersect(from, names(engine))]
-  # a copy of the rows is enough
-  engine["rows"] <- list(NULL)
-  fit$engine <- engine
-  fit
-}
-
-# NULL: there are none, of a run that was interrupted early.
-pick_draws <- function(draws, at, names) {
-  if (is.null(draws)) {
-    return(NULL)
-  }
-  out <- unclass(draws)[, , at, drop = FALSE]
-  dimnames(out)[[3]] <- names
-  posterior::as_draws_array(out)
-}
-
-# A grouping factor, the names of its scales and its columns among the
-# variables, level after level. Levels that no row has are left out: of two
-# factors that cross there are columns of all pairs.
-factor_of_levels <- function(bar, engine, layout) {
-  effects <- effects_of_bar(bar)
-  facts <- engine$rows$facts
-  blocks <- layout$blocks
-  own <- lapply(effects, function(effect) {
-    label <- levels_label(bar, effect)
-    columns <- layout$columns[layout$columns$smooth == label, ]
-    columns$level <- substring(columns$name, nchar(label) + 2)
-    columns$size <- round(facts$mean[columns$at] * facts$n_row)
-    columns
-  })
-  first <- own[[1]]
-  keep <- first$level[!(effects[[1]] == "(Intercept)" & first$size %in% 0)]
-  places <- vapply(own, FUN.VALUE = numeric(length(keep)), function(columns) {
-    columns$at[match(keep, columns$level)]
-  })
-  labels <- vapply(effects, levels_label, "", bar = bar)
-  has_sizes <- effects[[1]] == "(Intercept)" && nrow(first) > 0
-  list(
-    name = bar$name,
-    levels = keep,
-    effects = effects,
-    correlated = bar$correlated,
-    sizes = if (has_sizes) {
-      as.double(first$size[match(keep, first$level)])
-    } else {
-      rep(NA_real_, length(keep))
-    },
-    scales = paste0(
-      "smooth_sd[",
-      blocks$scale[match(labels, blocks$smooth)],
-      "]"
-    ),
-    columns = as.vector(t(matrix(places, length(keep))))
-  )
-}
-
-# As effect_summary() has it.
-effects_of_draws <- function(draws) {
-  if (is.null(draws)) {
-    return(NULL)
-  }
-  draws <- unclass(draws)
-  n <- dim(draws)[[1]]
-  reports <- lapply(seq_len(dim(draws)[[2]]), function(chain) {
-    own <- matrix(draws[, chain, ], n)
-    mean <- colMeans(own)
-    list(effects = c(n, mean, colSums((own - rep(mean, each = n))^2)))
-  })
-  effect_summary(reports, dimnames(draws)[[3]])
 }

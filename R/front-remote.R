@@ -58,10 +58,11 @@
 #' @rdname tall_glm
 NULL
 
-# list(fit, digest, start, reading) of rows that are passed over, wherever they
-# lie. fit: NULL where all must be at hand; digest: what they must have then, if
-# a look has found it; start: what passes leave, see start_of_passes(): `spent`
-# has all that there were; reading: what the look found, for a store.
+# list(fit, digest, start, reading, why) of rows that are passed over, wherever
+# they lie. fit: NULL where all must be at hand; digest: what they must have
+# then, if a look has found it; start: what passes leave, see start_of_passes():
+# `spent` has all that there were; reading: what the look found, for a store;
+# why: that all must be at hand, NULL where nobody says.
 fit_in_passes <- function(front, source, run) {
   if (!suits_passes(front, run)) {
     return(list())
@@ -113,7 +114,7 @@ fit_in_passes <- function(front, source, run) {
       start <- start_of_passes(ledger_of_trail(trail))
     }
   }
-  list(fit = fit, digest = digest, start = start, reading = kept)
+  list(fit = fit, digest = digest, start = start, reading = kept, why = needs)
 }
 
 # A look, and passes that found no mode.

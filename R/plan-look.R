@@ -1,6 +1,8 @@
 # What a run of rows that are passed over will do, once a look has found a pilot
 # of them. It is decided here, before the passes: none is made in vain.
 
+too_many_rows <- "exact steps would look at too many rows"
+
 # The pilot's mode, where passes begin; NULL: they need none. Where the rows
 # must be where any can be had a condition of class tall_needs_rows says why. A
 # pilot's posterior, of rows that each count for those behind them, is about
@@ -45,7 +47,7 @@ plan_of_look <- function(blueprint, rows, pilot, control) {
   found <- list(theta = as.double(mode$estimate), chol = mode$chol)
   n_drawn <- drawn_by_look(model, pilot$stands, found, n_step, control)
   if (!pilot$is_alike && n_drawn > most_ahead(n_row)) {
-    need_rows("exact steps would look at too many rows")
+    need_rows(too_many_rows)
   }
   list(theta = found$theta, steps = tried$steps)
 }
@@ -79,7 +81,7 @@ look_at_scales <- function(model, mode, pilot, control, n_row) {
   n_drawn <-
     drawn_by_look(model, pilot$stands, found, n_step, control, moves$phi)
   if (!pilot$is_alike && n_drawn > most_ahead(n_row)) {
-    need_rows("exact steps would look at too many rows", ledger)
+    need_rows(too_many_rows, ledger)
   }
   found
 }

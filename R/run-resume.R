@@ -97,10 +97,12 @@ sg_resume <- function(
   add_clock(seal_fit(finish_fit(fit)), began)
 }
 
-# Of a fit that is a view of another, see R/front-levels.R.
+# Of a fit that is a view of another, see R/fit-levels.R.
 resume_engine <- function(fit, iter, cores, refresh) {
   engine <- fit$engine
-  engine["rows"] <- list(fit$rows)
+  if (!is.null(fit$rows$source)) {
+    engine["rows"] <- list(fit$rows)
+  }
   engine <- sg_resume(engine, iter, cores = cores, refresh = refresh)
   seal_fit(see_engine(fit, engine))
 }

@@ -55,6 +55,7 @@ usual_settings <- list(
     # levels of grouping factors that are columns: at most so many, where chains
     # on them take less time than sweeps over the rows, by these counts
     most = 1000,
+    bytes = 1e9,            # of all rows in columns in memory
     start = 3,              # seconds of a look and pilots
     steps = 3,              # of a draw
     cube = 5e-11,           # seconds of a factorisation, over columns^3

@@ -274,6 +274,47 @@ test_that("such fits go on, and are read from files", {
   expect_error(sg_resume(read, iter = 2), class = "tall_error_corrupt")
 })
 
+test_that("rows that steps often look at are columns in memory", {
+  # a pass draws a fourth of the rows at most
+  local_columns()
+  local_settings(recipe = list(full_share = 0.01))
+  data <- levels_rows(6000)
+  formula <- b ~ f + x + (1 + x || s) + (1 | school / class)
+  swept <- quick_levels(
+    formula,
+    data,
+    binomial(),
+    kernel = kernel_gibbs(),
+    iter = 2500
+  )
+  fit <- quick_levels(formula, data, binomial(), iter = 2500)
+  expect_identical(fit$kernel$name, "smh")
+  expect_null(fit$rows$source)
+  expect_lt(largest_z(fit$draws, swept$draws), 4)
+  expect_identical(fit$factors, swept$factors)
+  expect_equal(
+    unname(stats::predict(fit)),
+    unname(stats::predict(fit, data[stats::complete.cases(data), ]))
+  )
+  expect_message(
+    streamed <- tall_glmer(
+      formula,
+      stream_of(data, 900),
+      binomial(),
+      iter = 40,
+      chains = 2,
+      seed = 1
+    ),
+    "brought to memory"
+  )
+  expect_identical(streamed$kernel$name, "smh")
+  on <- sg_resume(streamed, iter = 10, refresh = 0)
+  expect_identical(dim(on$effect_draws)[[1]], 30L)
+  local_settings(levels = list(bytes = 1e5))
+  fit <- quick_levels(formula, data, binomial(), iter = 10)
+  expect_identical(fit$kernel$name, "gibbs")
+})
+
 test_that("what columns do not serve is swept", {
   local_columns()
   data <- levels_rows(3000)
