@@ -56,10 +56,11 @@
 #' beside the parameters by exact sweeps, [kernel_gibbs()] with
 #' [model_crossed()], with moves that keep crossed and nested effects from
 #' sticking; `thin` aside, up to four sweeps a draw where these take little
-#' time. What is left slow are factors whose rows connect their levels poorly,
-#' as workers who seldom change firms: 30 passes over the rows foretell it, and
-#' a message says it before the run, with the sweeps that one independent draw
-#' of some effects takes. `fit$recipe$mixing` is what a sweep leaves of where it
+#' time. Factors whose rows connect their levels poorly, as workers who seldom
+#' change firms, would be slow: 30 passes over the rows foretell it, and all
+#' effects of a Gaussian response are then drawn jointly; of others a message
+#' says it before the run, with the sweeps that one independent draw of some
+#' effects takes. `fit$recipe$mixing` is what a sweep leaves of where it
 #' started, at most. The datum is a row then: [nobs()] counts rows, `log_lik()`
 #' and `loo()` are of rows given the effects of their groups, where with one
 #' factor they are of groups.

@@ -14,6 +14,9 @@
 #'   all sweeps after warmup; `"draws"`, draws besides, as many as of the
 #'   parameters; or `"none"`. `NULL`: draws where they take 200 MB at most, else
 #'   summaries.
+#' @param joint (`TRUE`, `FALSE` or `NULL`) Of a Gaussian response and several
+#'   factors: draw the effects of all of them jointly, too, after each sweep?
+#'   `NULL`: where a pilot says that it pays.
 #'
 #' @details
 #' With \eqn{\eta_i = x_i^\top \beta + \sum_k z_{ik}^\top u_{k, g_k(i)}}{eta_i =
@@ -45,8 +48,19 @@
 #' * parameters of the response, by slices.
 #'
 #' What mixes slowly all the same are factors whose rows connect their levels
-#' poorly, such as workers who seldom change firms: a message tells before the
-#' run. Where sweeps take less than a millisecond, a draw is made of several, up
+#' poorly, such as workers who seldom change firms: 30 passes over the rows
+#' foretell what a sweep leaves of where effects were. Where that is 0.9 or more,
+#' all effects of a Gaussian response are drawn jointly after each sweep, with
+#' \eqn{C}{C} the precisions of rows, \eqn{P}{P} that of the effects and
+#' \eqn{\xi, \zeta}{xi, zeta} normal,
+#' \deqn{u' = u + (Z^\top C Z + P)^{-1} [Z^\top (C (y - \eta) + C^{1/2} \xi) - P u
+#' + P^{1/2} \zeta],}{u' = u + (Z'CZ + P)^-1 [Z'(C (y - eta) + C^(1/2) xi) - P u +
+#' P^(1/2) zeta],}
+#' by conjugate gradients, the first factor eliminated, until \eqn{10^{-8}}{1e-8}
+#' of the right side is left (Papandreou & Yuille 2010; Pandolfi,
+#' Papaspiliopoulos & Zanella 2024). Their number grows with the root of that of
+#' the sweeps that one independent draw would take. Of other responses a message
+#' tells before the run. Where sweeps take less than a millisecond, a draw is made of several, up
 #' to four, unless `thin` is given: `fit$recipe` has `sweeps`, and `mixing`,
 #' what a sweep leaves of where effects were, at most.
 #'
@@ -55,9 +69,16 @@
 #' as in brms), `mean`, `sd` and `rhat`, and with `keep_effects = "draws"`
 #' `effect_draws`, a [posterior::draws_array].
 #' @section Conditions: `tall_error_input` if an argument is not as described;
-#' when the run starts, `tall_error_unsupported` for another model, or for a
-#' `gradient`, `subsample`, `schedule` or `lambda`.
+#' when the run starts, `tall_error_unsupported` for another model, for a
+#' `gradient`, `subsample`, `schedule` or `lambda`, or for `joint = TRUE` where
+#' there are no joint draws.
 #' @references
+#' Pandolfi, Papaspiliopoulos & Zanella (2024). Conjugate gradient methods for
+#' high-dimensional GLMMs. arXiv:2411.04729.
+#'
+#' Papandreou & Yuille (2010). Gaussian sampling by local perturbations.
+#' *Advances in Neural Information Processing Systems* 23, 1858-1866.
+#'
 #' Papaspiliopoulos, Roberts & Zanella (2020). Scalable inference for crossed
 #' random effects models. *Biometrika* 107, 25-40.
 #'
@@ -66,18 +87,21 @@
 #' @examples
 #' kernel_gibbs()
 #' @export
-kernel_gibbs <- function(keep_effects = NULL) {
+kernel_gibbs <- function(keep_effects = NULL, joint = NULL) {
   if (!is.null(keep_effects)) {
     keep_effects <- check_choice(keep_effects, kept_effects)
   }
-  new_spec("kernel", "gibbs", keep_effects = keep_effects)
+  if (!is.null(joint)) {
+    check_flag(joint)
+  }
+  new_spec("kernel", "gibbs", keep_effects = keep_effects, joint = joint)
 }
 
 kept_effects <- c("summary", "draws", "none")
 
 #' @export
 compile_spec.tall_kernel_gibbs <- function(spec, context) {
-  member("gibbs", list())
+  member("gibbs", list(joint = as.double(isTRUE(spec$args$joint))))
 }
 
 #' @export

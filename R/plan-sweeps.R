@@ -42,16 +42,28 @@ plan_sweeps <- function(model, sampler, control) {
       argument = "keep"
     )
   }
-  kernel <- settle_effects(kernel, model, control)
-  steps <- sweeps_of_draw(model, control)
-  tell_slow_sweeps(model, control, steps)
   pairs <- factor_pairs(model)
-  tell_poor_pairs(pairs, names(model$groups))
+  rate <- if (length(pairs$rate) > 0) max(pairs$rate) else 0
+  kernel <- settle_effects(kernel, model, control)
+  kernel <- settle_joint(kernel, model, rate)
+  is_joint <- kernel$args$joint
+  steps <- if (is_joint) 1 else sweeps_of_draw(model, control)
+  tell_slow_sweeps(model, control, steps, if (is_joint) rate)
+  if (!is_joint) {
+    tell_poor_pairs(pairs, names(model$groups))
+  }
   plan <- new_plan(model, new_sampler(kernel, gradient_full()), steps = steps)
   plan$recipe <- list(
     sweeps = steps,
-    mixing = if (length(pairs$rate) > 0) max(pairs$rate)
+    mixing = if (length(pairs$rate) > 0) rate
   )
+  if (is_joint) {
+    plan$why <- paste(
+      "all effects are drawn jointly after each sweep, of which",
+      format(rate, digits = 3),
+      "would be left otherwise"
+    )
+  }
   if (steps > 1) {
     plan$why <- paste(steps, "sweeps a draw, since these take little time")
   }
@@ -116,7 +128,37 @@ settle_effects <- function(kernel, model, control) {
            {format_bytes(bytes)}."
     ))
   }
-  kernel_gibbs(keep)
+  kernel_gibbs(keep, kernel$args$joint)
+}
+
+# Joint draws of all effects, of normal responses alone, where rows connect
+# levels so poorly that they pay: their iterations grow with the root of the
+# number of sweeps.
+settle_joint <- function(kernel, model, rate) {
+  can <- find_response(model$family)$is_quadratic && length(model$groups) > 1
+  joint <- kernel$args$joint
+  if (isTRUE(joint) && !can) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code joint = TRUE} is for Gaussian responses and several grouping
+         factors.",
+        i = "Leave {.arg joint} out."
+      ),
+      argument = "joint",
+      value = joint
+    )
+  }
+  if (is.null(joint)) {
+    joint <- can && rate >= setting("sweeps")$joint
+  }
+  kernel_gibbs(kernel$args$keep_effects, joint)
+}
+
+# Sweeps that take as long as a joint draw: of conjugate gradients until 1e-8 is
+# left, at most so many iterations, half of which suffice, at a third of a sweep.
+joint_sweeps <- function(rate) {
+  log(2e8) / 2 / sqrt(1 - min(rate, 0.9999)) / 6
 }
 
 # ---- how long, and how well --------------------------------------------------
@@ -139,9 +181,11 @@ sweeps_of_draw <- function(model, control) {
 }
 
 # What takes long says so before it starts.
-tell_slow_sweeps <- function(model, control, steps) {
+# rate: of joint draws, NULL: none.
+tell_slow_sweeps <- function(model, control, steps, rate = NULL) {
   n_sweep <- control$chains * steps_of_chain(steps, control)
-  seconds <- n_sweep * sweep_seconds(model)
+  own <- if (is.null(rate)) 0 else joint_sweeps(rate)
+  seconds <- n_sweep * (1 + own) * sweep_seconds(model)
   if (seconds <= setting("sweeps")$told) {
     return(invisible())
   }

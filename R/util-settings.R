@@ -49,7 +49,8 @@ usual_settings <- list(
     draw = 1e-3,            # seconds that a draw may take without a word, by
     most = 4,               # several sweeps
     passes = 30,            # by which mixing is foretold
-    poor = 0.9              # what a sweep leaves, where that is told
+    poor = 0.9,             # what a sweep leaves, where that is told
+    joint = 0.9             # and where normal effects are drawn jointly, too
   ),
   levels = list(
     # levels of grouping factors that are columns: at most so many, where chains

@@ -214,6 +214,7 @@ if ("levels" %in% wanted) {
     }
     seconds <- cpu_seconds(fit <- call())
     of <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk")
+    of <- lapply(of[-1], as.double)
     # sweeps all take the same: 4 chains of 2,000
     swept <- function(iter) {
       cpu_seconds(call(

@@ -3,11 +3,13 @@
 #
 #   Rscript bench/sbc.R [replications] [responses | classes] [rows]
 #   Rscript bench/sbc.R [replications] groups [name]
+#   Rscript bench/sbc.R [replications] crossed
 #
 # With "responses" those of section 13 alone, each with its parameter beside the
 # mean; with "classes" regressions with classes. Both of `rows` rows: 1000, or
 # 20000 where the recipe is another. With "groups" multilevel regressions, those
-# whose name has what comes after it ("slope").
+# whose name has what comes after it ("slope"). With "crossed" those of several
+# grouping factors.
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 if (Sys.getenv("TALLBAYES_BENCH_CHILD") == "") {
   # BLAS reads its number of threads when it is loaded
@@ -30,8 +32,9 @@ n_rep <- if (length(commandArgs(TRUE)) > 0) as.integer(commandArgs(TRUE)[[1]]) e
 of_responses <- "responses" %in% commandArgs(TRUE)
 of_classes <- "classes" %in% commandArgs(TRUE)
 of_groups <- "groups" %in% commandArgs(TRUE)
+of_crossed <- "crossed" %in% commandArgs(TRUE)
 of_part <- c(commandArgs(TRUE)[-(1:2)], if (of_groups) "intercept" else 1000)[[1]]
-n_rows <- if (!of_groups) as.integer(of_part)
+n_rows <- if (!of_groups && !of_crossed) as.integer(of_part)
 start_part <- function(part, title) {
   bench_start(
     paste(c("sbc", part, n_rows), collapse = "-"),
@@ -45,6 +48,8 @@ if (of_responses) {
   start_part("classes", "regressions with classes")
 } else if (of_groups) {
   start_part("groups", "multilevel regressions")
+} else if (of_crossed) {
+  start_part("crossed", "several grouping factors")
 } else {
   bench_start("sbc", "Simulation-based calibration of the default")
 }
@@ -192,6 +197,38 @@ if (of_groups) {
       say(name, ", ", length(runs), " replications.\n")
       say_table(table_of(runs))
     }
+  }
+  quit(save = "no")
+}
+
+if (of_crossed) {
+  here <- file.path(dirname(script), "..", "tests", "testthat")
+  source(file.path(here, "helper-crossed.R"))
+  n_draw <- 31
+  say(
+    "200 rows of 12 students, with a slope, and 8 lecturers in 3 departments;",
+    " ", n_draw, " draws of one\nchain, nearly independent, with fixed priors:",
+    " normal(0, 0.7) of two coefficients, half\nnormal(0, 0.7) of standard",
+    " deviations, LKJ(2) of the correlation, exponential(1) of sigma.\nColumns as",
+    " in `results/sbc.md`.\n"
+  )
+  parameters <- c(
+    "(Intercept)", "x", "sd(student)", "sd(student's x)", "correlation",
+    "sd(lecturer)", "sd(department)", "sigma"
+  )
+  # large counts hold their predictors for thousands of sweeps
+  for (name in c("gaussian", "logistic")) {
+    problem <- sbc_crossed_problems()[[name]]
+    runs <- sbc_runs(problem, n_rep, sbc_crossed_sample, n_draw)
+    scores <- sbc_scores(runs)
+    kernel <- runs[[1]]$kernel
+    say("\n### ", name, ", ", n_rep, " replications\n\n")
+    say_rows(c(
+      list(row_of_scores("all", scores, kernel, n_draw)),
+      lapply(seq_len(nrow(scores)), function(j) {
+        row_of_scores(parameters[[j]], scores[j, ], kernel, n_draw)
+      })
+    ))
   }
   quit(save = "no")
 }

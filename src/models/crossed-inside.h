@@ -134,9 +134,15 @@ struct crossed_chain {
   double* v_other;
   double* v_draw;
   double* v_move;
-  double* v_hessian; /* n_dim x n_dim */
-  double* v_chol;    /* n_coef x n_coef */
-  double* v_tile;    /* CROSSED_TILE x n_coef */
+  double* v_hessian;  /* n_dim x n_dim */
+  double* v_chol;     /* n_coef x n_coef */
+  double* v_tile;     /* CROSSED_TILE x n_coef */
+  double* v_block;    /* of joint draws, normal responses alone: see
+                         crossed_n_block() */
+  double* v_solution; /* n_effect, and so below */
+  double* v_residual;
+  double* v_direction;
+  double* v_image;
 };
 
 /* ---- crossed-rows.c: rows on their way in ---- */
@@ -200,6 +206,12 @@ void crossed_draw_covariance(struct crossed_chain* c, size_t factor);
 void crossed_draw_effects(struct crossed_chain* c, size_t factor);
 /* u of a factor, and v_place, at the mode given all else, or nearer to it */
 void crossed_climb_effects(struct crossed_chain* c, size_t factor);
+
+/* ---- crossed-joint.c: effects of all factors, of a normal response ---- */
+
+/* numbers of the blocks of all levels */
+size_t crossed_n_block(const struct crossed* p);
+void crossed_draw_jointly(struct crossed_chain* c);
 
 /* ---- crossed-coef.c ---- */
 

@@ -42,6 +42,13 @@ static void lay_out_scratch(struct crossed_chain* c, struct tb_arena* p_arena) {
   c->v_hessian = tb_arena_doubles(p_arena, n_dim * n_dim);
   c->v_chol = tb_arena_doubles(p_arena, d * d);
   c->v_tile = tb_arena_doubles(p_arena, CROSSED_TILE * d);
+  if (p->is_quadratic && p->n_factor > 1) {
+    c->v_block = tb_arena_doubles(p_arena, crossed_n_block(p));
+    c->v_solution = tb_arena_doubles(p_arena, p->n_effect);
+    c->v_residual = tb_arena_doubles(p_arena, p->n_effect);
+    c->v_direction = tb_arena_doubles(p_arena, p->n_effect);
+    c->v_image = tb_arena_doubles(p_arena, p->n_effect);
+  }
 }
 
 size_t crossed_workspace_size(const struct tb_model* p_model, size_t n_batch) {
@@ -164,6 +171,9 @@ static enum tb_status sweep(const struct tb_model* p_model,
         crossed_scale_link(&c, &p->v_link[t], side);
       }
     }
+  }
+  if (p_sweep->is_joint && p->is_quadratic && p->n_factor > 1) {
+    crossed_draw_jointly(&c);
   }
   crossed_draw_aux(&c);
   if (p_sweep->is_warmup) {

@@ -16,6 +16,8 @@ struct tb_sweep {
   void* p_state;   /* state_size() bytes */
   struct tb_rng* p_rng;
   bool is_warmup;   /* what it tunes may change */
+  bool is_joint;    /* are all effects drawn jointly as well, where they can
+                       be? */
   double n_row;     /* rows looked at: ADDED to, as those below */
   double n_propose; /* proposals that could be refused */
   double n_accept;

@@ -236,3 +236,108 @@ test_that("what cannot be fitted is named", {
     "tall_model_crossed"
   )
 })
+
+# Workers of firms, who seldom change these.
+job_rows <- function(n_worker = 300, moves = 0.02) {
+  withr::with_seed(1, {
+    worker <- rep(seq_len(n_worker), each = 10)
+    firm <- (worker - 1) %/% 20 + 1
+    is_moved <- stats::runif(length(worker)) < moves
+    firm[is_moved] <- firm[is_moved] %% max(firm) + 1
+    x <- stats::rnorm(length(worker))
+    data.frame(
+      worker,
+      firm,
+      x,
+      w = stats::runif(length(worker), 0.5, 2),
+      wage = 1 + 0.3 * x + stats::rnorm(n_worker)[worker] +
+        0.3 * stats::rnorm(n_worker)[worker] * x +
+        stats::rnorm(max(firm))[firm] + stats::rnorm(length(worker))
+    )
+  })
+}
+
+job_fit <- function(joint, data = job_rows(), ..., iter = 700) {
+  model <- model_crossed(
+    cbind("(Intercept)" = 1, x = data$x),
+    data$wage,
+    list(
+      worker = list(group = data$worker, z = cbind(one = 1, x = data$x)),
+      firm = data$firm
+    ),
+    "gaussian",
+    weights = data$w
+  )
+  sg_sample(
+    model,
+    kernel_gibbs("draws", joint),
+    iter = iter,
+    warmup = 100,
+    chains = 2,
+    seed = 1,
+    refresh = 0,
+    ...
+  )
+}
+
+test_that("joint draws have the law of sweeps, and are nearly independent", {
+  swept <- job_fit(FALSE, iter = 4100, thin = 2)
+  fit <- job_fit(TRUE)
+  expect_true(fit$kernel$args$joint)
+  expect_match(fit$plan, "drawn jointly after each sweep")
+  of <- function(x) {
+    posterior::summarise_draws(x, "mean", "sd", "mcse_mean", "ess_mean")
+  }
+  a <- of(posterior::bind_draws(fit$draws, fit$effect_draws))
+  b <- of(posterior::bind_draws(swept$draws, swept$effect_draws))
+  expect_lt(
+    max(abs(a$mean - b$mean) / sqrt(a$mcse_mean^2 + b$mcse_mean^2)),
+    4.8
+  )
+  firms <- startsWith(a$variable, "r_firm")
+  expect_gt(min(a$ess_mean[firms]), 400)
+  # of 8,000 sweeps
+  expect_lt(min(b$ess_mean[firms]) / 8000, min(a$ess_mean[firms]) / 1200 / 3)
+  # a run that goes on is a longer one
+  short <- job_fit(TRUE, iter = 150)
+  on <- sg_resume(short, iter = 50, refresh = 0)
+  expect_identical(
+    unclass(on$effect_draws)[],
+    unclass(job_fit(TRUE, iter = 200)$effect_draws)[]
+  )
+})
+
+test_that("joint draws are made where a pilot says so", {
+  local_settings(sweeps = list(joint = 0.5))
+  data <- job_rows(100)
+  expect_true(job_fit(NULL, data, iter = 120)$kernel$args$joint)
+  local_settings(sweeps = list(joint = 0.99))
+  expect_false(job_fit(NULL, data, iter = 120)$kernel$args$joint)
+  local_settings(sweeps = list(joint = 0.5, poor = 0.5))
+  data$good <- as.integer(data$wage > 1)
+  expect_message(
+    fit <- tall_glmer(
+      good ~ 1 + (1 | worker) + (1 | firm),
+      data,
+      binomial(),
+      iter = 20,
+      seed = 1,
+      refresh = 0
+    ),
+    "poorly"
+  )
+  expect_false(fit$kernel$args$joint)
+  expect_error(
+    tall_glmer(
+      good ~ 1 + (1 | worker) + (1 | firm),
+      data,
+      binomial(),
+      kernel = kernel_gibbs(joint = TRUE)
+    ),
+    "Gaussian",
+    class = "tall_error_unsupported"
+  )
+  expect_error(kernel_gibbs(joint = 1), class = "tall_error_input")
+  # the chain is told to be long where it is
+  expect_gt(joint_sweeps(0.99), joint_sweeps(0.9))
+})

@@ -392,7 +392,7 @@ test_that("of effects as much is kept as was asked for", {
     quick_crossed(formula, data, stats::binomial(), keep_effects = keep, ...)
   }
   draws <- run(NULL)
-  expect_identical(draws$kernel, kernel_gibbs("draws"))
+  expect_identical(draws$kernel, kernel_gibbs("draws", FALSE))
   summary <- run("summary")
   none <- run("none")
   expect_identical(summary$draws, draws$draws)

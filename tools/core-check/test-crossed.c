@@ -248,7 +248,8 @@ enum { EACH = 1000 };
 
 /* Geweke (2004, JASA 99:799): draws of (theta, u) by sweeps, with new rows
  * between them, are draws of the prior. */
-static void joint_law(struct check* p_check, const char* name, bool is_odd) {
+static void
+joint_law(struct check* p_check, const char* name, bool is_odd, bool is_joint) {
   enum { N_BATCH = 100, N_PRIOR = 200000 };
   struct fixture f;
   struct held h;
@@ -267,6 +268,7 @@ static void joint_law(struct check* p_check, const char* name, bool is_odd) {
     }
   }
   hold(&f, &h);
+  h.sweep.is_joint = is_joint;
   draw_prior(p, &rng, h.v_theta, h.v_u);
   draw_rows(p, &rng, h.v_theta, h.v_u);
   double v_sum[N_STAT] = {0}, v_all[N_STAT] = {0}, v_spread[N_STAT] = {0};
@@ -299,14 +301,18 @@ static void joint_law(struct check* p_check, const char* name, bool is_odd) {
 }
 
 static void joint_law_of_normal_rows(struct check* p_check) {
-  joint_law(p_check, "gaussian", false);
-  joint_law(p_check, "gaussian", true);
+  joint_law(p_check, "gaussian", false, false);
+  joint_law(p_check, "gaussian", true, false);
+}
+
+static void joint_law_of_joint_draws(struct check* p_check) {
+  joint_law(p_check, "gaussian", false, true);
 }
 
 static void joint_law_of_other_rows(struct check* p_check) {
-  joint_law(p_check, "binomial", true);
-  joint_law(p_check, "poisson", false);
-  joint_law(p_check, "Gamma", false);
+  joint_law(p_check, "binomial", true, false);
+  joint_law(p_check, "poisson", false, false);
+  joint_law(p_check, "Gamma", false, false);
 }
 
 /* one of the moves that cost no data */
@@ -474,6 +480,8 @@ static void others_are_refused(struct check* p_check) {
 
 const struct check_case check_crossed[] = {
     {"sweeps leave the joint law of normal rows", joint_law_of_normal_rows},
+    {"joint draws leave the joint law of normal rows",
+     joint_law_of_joint_draws},
     {"sweeps leave the joint law of other rows", joint_law_of_other_rows},
     {"shifts leave predictors and law", shifts_cost_nothing},
     {"draws of sweeps depend on no slice, thread or save", runs_are_chains},
