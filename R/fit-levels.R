@@ -184,7 +184,10 @@ effects_of_draws <- function(draws) {
   reports <- lapply(seq_len(dim(draws)[[2]]), function(chain) {
     own <- matrix(draws[, chain, ], n)
     mean <- colMeans(own)
-    list(effects = c(n, mean, colSums((own - rep(mean, each = n))^2)))
+    square <- colSums((own - rep(mean, each = n))^2)
+    low <- apply(own, 2, stats::quantile, 0.05, names = FALSE)
+    high <- apply(own, 2, stats::quantile, 0.95, names = FALSE)
+    list(effects = c(n, mean, square, low, high))
   })
   effect_summary(reports, dimnames(draws)[[3]])
 }

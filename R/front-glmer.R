@@ -34,8 +34,8 @@
 #'   session that made it.
 #' @param keep_effects (`"summary"`, `"draws"`, `"none"` or `NULL`) What is kept
 #'   of the effects of several grouping factors, see [kernel_gibbs()]; `NULL`:
-#'   draws where they take 200 MB at most, else means and standard deviations.
-#'   Predictions with effects need draws.
+#'   draws where they take 200 MB at most, else means, standard deviations and
+#'   quantiles. Predictions with effects need draws.
 #'
 #' @details With linear predictor \eqn{x_i^\top \beta + z_i^\top u_{g(i)}}{x_i'
 #' beta + z_i' u_g(i)} and \eqn{u_g \sim N(0, \Sigma)}{u_g ~ N(0, Sigma)}, the

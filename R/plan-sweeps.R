@@ -117,9 +117,9 @@ settle_effects <- function(kernel, model, control) {
     keep <- if (is_few) "draws" else "summary"
     if (!is_few) {
       cli::cli_inform(c(
-        i = "Of {format_count(n_effect)} effects means and standard deviations
-             are kept: draws would take {format_bytes(bytes)}. Predictions with
-             effects need these, see {.arg keep_effects}."
+        i = "Of {format_count(n_effect)} effects means, standard deviations and
+             quantiles are kept: draws would take {format_bytes(bytes)}.
+             Predictions with effects need these, see {.arg keep_effects}."
       ))
     }
   } else if (keep == "draws" && bytes > 4 * setting("effect_bytes")) {
@@ -155,8 +155,8 @@ settle_joint <- function(kernel, model, rate) {
   kernel_gibbs(kernel$args$keep_effects, joint)
 }
 
-# Sweeps that take as long as a joint draw: of conjugate gradients until 1e-8 is
-# left, at most so many iterations, half of which suffice, at a third of a sweep.
+# Sweeps that take as long as a joint draw: of the iterations until 1e-8 is
+# left, at most, half suffice, and each takes a third of a sweep.
 joint_sweeps <- function(rate) {
   log(2e8) / 2 / sqrt(1 - min(rate, 0.9999)) / 6
 }

@@ -15,8 +15,8 @@ effect_array <- function(segment, alive, names) {
   draws
 }
 
-# From counts, means and sums of squared deviations of each chain: NA before a
-# sweep after warmup. R-hat (Gelman & Rubin 1992, Statistical Science 7:457) of
+# From counts, means, sums of squared deviations and quantiles of each chain: NA
+# before a sweep after warmup. R-hat (Gelman & Rubin 1992, Statistical Science 7:457) of
 # whole chains, NA of one.
 effect_summary <- function(reports, names) {
   n_effect <- length(names)
@@ -38,10 +38,15 @@ effect_summary <- function(reports, names) {
   w <- rowMeans(squares / rep(n - 1, each = n_effect))
   b <- rowSums((means - rowMeans(means))^2) / (m - 1)
   rhat <- sqrt(1 - m / total + b / w)
+  quantile <- function(first) {
+    drop(matrix(part(1 + first * n_effect), n_effect) %*% n) / total
+  }
   data.frame(
     variable = names,
     mean = mean,
     sd = sqrt((within + between) / (total - 1)),
+    q5 = quantile(2),
+    q95 = quantile(3),
     rhat = if (m > 1) rhat else NA_real_
   )
 }

@@ -1,13 +1,14 @@
 # How long do several grouping factors take beside lme4's maxima, what do they
 # leave, and does the cost of a sweep grow with the rows alone?
 #
-#   Rscript bench/crossed.R [insteval] [growth] [levels] [seeds] [references]
-#     [movielens]
+#   Rscript bench/crossed.R [insteval] [growth] [levels] [joint] [seeds]
+#     [references] [movielens]
 #
 # insteval: lme4's InstEval, 73,421 ratings by 2,972 students of 1,128 lecturers
 # in 14 departments, normal and logistic, beside lmer() and glmer(nAGQ = 0).
 # growth: seconds of a sweep from 10^5 rows to 10^7. levels: few levels in all,
-# as columns, beside sweeps and lme4; 10 minutes. seeds: the worst of 20, with
+# as columns, beside sweeps and lme4; 10 minutes. joint: workers who seldom change
+# firms, with joint draws of all effects and without; 10 minutes. seeds: the worst of 20, with
 # a slope and nested groups; 6 minutes. references: lme4's Penicillin, cake,
 # grouseticks and VerbAgg beside rstanarm; 10 minutes. movielens: 25 million
 # ratings of the shape of MovieLens-25M, simulated, and memory; 20 minutes.
@@ -28,6 +29,7 @@ big <- function(x) format(x, big.mark = ",", scientific = FALSE)
 alone <- c(
   movielens = "crossed-large",
   levels = "crossed-levels",
+  joint = "crossed-joint",
   seeds = "crossed-seeds",
   references = "crossed-references"
 )
@@ -256,6 +258,83 @@ if ("levels" %in% wanted) {
   say(
     "Of 4,000 draws. What 8,000 sweeps would take is reckoned from 20; lme4: ",
     "lmer(), glmer(nAGQ = 0).\n\n"
+  )
+  say_table(do.call(rbind, out))
+}
+
+# ---- joint -------------------------------------------------------------------
+
+# Wages of workers of a firm's twenty, a share of whose years are elsewhere: at
+# the next firm, so that firms are a ring.
+job_rows <- function(n_worker, moves) {
+  set.seed(1)
+  worker <- rep(seq_len(n_worker), each = 10)
+  firm <- (worker - 1) %/% 20 + 1
+  n_firm <- max(firm)
+  is_moved <- runif(length(worker)) < moves
+  firm[is_moved] <- firm[is_moved] %% n_firm + 1
+  data.frame(
+    worker,
+    firm,
+    wage = rnorm(n_worker)[worker] + rnorm(n_firm)[firm] + rnorm(length(worker))
+  )
+}
+
+if ("joint" %in% wanted) {
+  say("\n### Workers and firms\n\n")
+  cases <- list(c(2000, 0.05), c(20000, 0.05), c(20000, 0.01), c(1e5, 0.05))
+  out <- lapply(cases, function(case) {
+    d <- job_rows(case[[1]], case[[2]])
+    # of firms' effects, on all of 4 chains of 500
+    of <- function(joint) {
+      fit <- suppressMessages(tall_glmer(
+        wage ~ 1 + (1 | worker) + (1 | firm),
+        d,
+        kernel = kernel_gibbs("draws", joint),
+        iter = 600,
+        warmup = 100,
+        # one sweep a draw, in both
+        thin = 2,
+        seed = 1,
+        refresh = 0
+      ))
+      n <- nrow(fit$effects)
+      firms <- seq(n - max(d$firm) + 1, n, length.out = 100)
+      found <- posterior::summarise_draws(
+        fit$effect_draws[, , round(firms)],
+        "ess_bulk"
+      )
+      draws <- posterior::summarise_draws(fit$draws, "ess_bulk")
+      list(
+        cpu = fit$cpu,
+        firms = min(as.double(found$ess_bulk)),
+        parameters = min(as.double(draws$ess_bulk)),
+        mixing = fit$recipe$mixing
+      )
+    }
+    with <- of(TRUE)
+    without <- of(FALSE)
+    data.frame(
+      rows = big(nrow(d)),
+      levels = paste(big(case[[1]]), "+", big(max(d$firm))),
+      moved = paste0(100 * case[[2]], " %"),
+      foretold = fixed(with$mixing, 3),
+      `sweeps, CPU s` = fixed(without$cpu, 0),
+      `firms, least ESS` = round(without$firms),
+      `parameters` = round(without$parameters),
+      `joint, CPU s` = fixed(with$cpu, 0),
+      `firms` = round(with$firms),
+      `parameters ` = round(with$parameters),
+      `firms, ratio per CPU s` = fixed(
+        with$firms / with$cpu * without$cpu / without$firms,
+        1
+      ),
+      check.names = FALSE
+    )
+  })
+  say(
+    "Of 1,000 draws, every second of 2,000 sweeps after warmup. Firms: least of ",
+    "a hundred.\n\n"
   )
   say_table(do.call(rbind, out))
 }

@@ -62,7 +62,7 @@ static SEXP effect_moments(const struct tb_model* p_model,
   return sweeps == NULL
              ? R_NilValue
              : copy_doubles(sweeps->moments(p_model, p_chain->p_kernel_state),
-                            1 + 2 * sweeps->n_effect(p_model));
+                            1 + 4 * sweeps->n_effect(p_model));
 }
 
 static SEXP saved_chain(const struct tb_run* p_run, size_t chain) {

@@ -116,7 +116,7 @@ struct crossed_chain {
   double* v_count;  /* sweeps of warmup; sweeps after it, in the moments */
   double* v_u;      /* n_effect */
   double* v_place;  /* n_effect: where searches for modes begin */
-  double* v_moment; /* 1 + 2 n_effect: see struct tb_model_sweeps */
+  double* v_moment; /* 1 + 4 n_effect: see struct tb_model_sweeps */
   double* v_center; /* n_coef: where the search for beta's mode begins */
   double* v_cross;  /* n_coef x n_coef: X^T W X, W the curvature there */
   double* v_step;   /* n_lambda: log sizes of the scaling moves; + n_aux */

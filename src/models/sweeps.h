@@ -35,8 +35,8 @@ struct tb_model_sweeps {
   /* numbers of the state that are drawn as theta is: n_effect of them */
   size_t (*n_effect)(const struct tb_model* p_model);
   const double* (*effects)(const struct tb_model* p_model, const void* p_state);
-  /* over the sweeps after warmup: their number, then n_effect means, then
-   * n_effect sums of squared deviations */
+  /* over the sweeps after warmup: their number, then n_effect means, as many
+   * sums of squared deviations, 5 % quantiles and 95 % quantiles */
   const double* (*moments)(const struct tb_model* p_model, const void* p_state);
 };
 

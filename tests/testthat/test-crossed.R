@@ -129,6 +129,27 @@ test_that("draws depend on the seed alone, and runs go on", {
   expect_identical(again$draws, fit$draws)
 })
 
+test_that("quantiles of effects are those of the draws, without these", {
+  local_settings(sweeps = list(most = 1))
+  for (family in c("gaussian", "bernoulli")) {
+    fit <- sg_sample(
+      crossed_example(family),
+      kernel_gibbs("draws"),
+      iter = 3200,
+      warmup = 200,
+      chains = 2,
+      seed = 1,
+      refresh = 0
+    )
+    quantile <- function(p) apply(fit$effect_draws, 3, stats::quantile, p)
+    # a tenth of a standard deviation, or so
+    expect_lt(max(abs(fit$effects$q5 - quantile(0.05)) / fit$effects$sd), 0.2)
+    expect_lt(max(abs(fit$effects$q95 - quantile(0.95)) / fit$effects$sd), 0.2)
+    off <- (fit$effects$q95 - quantile(0.95)) / fit$effects$sd
+    expect_lt(abs(mean(off)), 0.03)
+  }
+})
+
 test_that("effects are those of the draws", {
   # of all sweeps
   local_settings(sweeps = list(most = 1))

@@ -408,7 +408,7 @@ test_that("of effects as much is kept as was asked for", {
   # many are told before they are made
   local_settings(effect_bytes = 1000)
   said <- testthat::capture_messages(many <- run(NULL))
-  expect_match(said, "Of 24 effects means and standard deviations", all = FALSE)
+  expect_match(said, "Of 24 effects means, standard deviations and quantiles", all = FALSE)
   expect_identical(many$draws, draws$draws)
   expect_null(many$effect_draws)
   expect_message(run("draws"), "Draws of 24 effects take")
