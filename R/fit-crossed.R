@@ -8,8 +8,11 @@ level_effects.tall_crossed <- function(fit, name, levels, rows, seed) {
   factor <- fit$factors[[name]]
   check_has_effect_draws(fit)
   q <- length(factor$effects)
-  place <- effect_start(fit, name) + rep((levels - 1) * q, each = q) +
-    rep(seq_len(q), length(levels))
+  place <- level_places(fit$factors, name, levels)
+  if (is.list(fit$kernel$args$keep_effects)) {
+    place <- match(place, kept_places(fit$kernel, fit$factors))
+    check_levels_kept(place, name, factor$levels[levels], q)
+  }
   own <- fit$effect_draws
   shape <- dim(own)
   n <- shape[[1]] * shape[[2]]
@@ -24,10 +27,21 @@ level_effects.tall_crossed <- function(fit, name, levels, rows, seed) {
   aperm(out, c(1, 3, 2))
 }
 
-# Effects before those of a factor.
-effect_start <- function(fit, name) {
-  before <- fit$factors[seq_len(match(name, names(fit$factors)) - 1)]
-  sum(vapply(before, n_effects, 0))
+check_levels_kept <- function(place, name, levels, q) {
+  if (anyNA(place)) {
+    level <- rep(levels, each = q)[is.na(place)][[1]]
+    abort_tall(
+      "unsupported",
+      c(
+        "The fit kept no draws of the effects of {.val {level}} of
+         {.field {name}}.",
+        i = "{.arg keep_effects} says of which levels draws are kept;
+             {.code fit$effects} has means and quantiles of all."
+      ),
+      argument = "keep_effects",
+      value = level
+    )
+  }
 }
 
 check_has_effect_draws <- function(fit) {
@@ -77,7 +91,7 @@ level_moments.tall_crossed <- function(fit, name, n_draw) {
   }
   factor <- fit$factors[[name]]
   q <- length(factor$effects)
-  at <- effect_start(fit, name) + seq_len(n_effects(factor))
+  at <- effect_start(fit$factors, name) + seq_len(n_effects(factor))
   shape <- function(x) matrix(x[at], q, dimnames = list(factor$effects, NULL))
   list(mean = shape(fit$effects$mean), sd = shape(fit$effects$sd))
 }
@@ -124,31 +138,6 @@ ranef.tall_crossed <- function(
     chosen
   )
   structure(out, class = "tall_ranef")
-}
-
-# Numbers of the levels of each factor that is wanted, by its name.
-check_factor_levels <- function(groups, factors) {
-  every <- lapply(factors, function(factor) seq_along(factor$levels))
-  if (is.null(groups)) {
-    return(every)
-  }
-  if (is.character(groups)) {
-    check_known(groups, names(factors), "grouping factor", arg = "groups")
-    return(every[groups])
-  }
-  if (!is.list(groups) || !rlang::is_named(groups)) {
-    abort_expected(
-      groups,
-      "names of grouping factors, or a list of levels by these names",
-      arg = "groups"
-    )
-  }
-  check_known(names(groups), names(factors), "grouping factor", arg = "groups")
-  Map(
-    function(given, factor) check_group_levels(given, factor$levels),
-    groups,
-    factors[names(groups)]
-  )
 }
 
 # Each row is an observation, given the effects of its groups.

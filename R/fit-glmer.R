@@ -164,23 +164,6 @@ ranef.tall_glmer <- function(
   )
 }
 
-check_group_levels <- function(groups, levels) {
-  if (is.null(groups)) {
-    return(seq_along(levels))
-  }
-  at <- match(as.character(groups), levels)
-  if (anyNA(at)) {
-    bad <- groups[is.na(at)][[1]]
-    abort_input(
-      "{.arg groups} must be levels of the grouping factor, which
-       {.val {as.character(bad)}} is not.",
-      argument = "groups",
-      value = bad
-    )
-  }
-  at
-}
-
 # The parameters of kept draws, n_dim x n_draw, in the model's coordinates.
 # rows: which draws, as choose_draws() has them.
 groups_theta <- function(fit, rows) {

@@ -32,10 +32,10 @@
 #' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit? Methods
 #'   that look at the effects of one factor's groups need it, or the fit in the
 #'   session that made it.
-#' @param keep_effects (`"summary"`, `"draws"`, `"none"` or `NULL`) What is kept
-#'   of the effects of several grouping factors, see [kernel_gibbs()]; `NULL`:
-#'   draws where they take 200 MB at most, else means, standard deviations and
-#'   quantiles. Predictions with effects need draws.
+#' @param keep_effects (`"summary"`, `"draws"`, `"none"`, a list or `NULL`) What
+#'   is kept of the effects of several grouping factors, see [kernel_gibbs()];
+#'   `NULL`: draws where they take 200 MB at most, else means, standard
+#'   deviations and quantiles. Predictions with effects need draws.
 #'
 #' @details With linear predictor \eqn{x_i^\top \beta + z_i^\top u_{g(i)}}{x_i'
 #' beta + z_i' u_g(i)} and \eqn{u_g \sim N(0, \Sigma)}{u_g ~ N(0, Sigma)}, the

@@ -9,10 +9,12 @@
 #' all others. A sweep looks at each row a few times, however many levels there
 #' are. Nothing is tuned by hand.
 #'
-#' @param keep_effects (string or `NULL`) What is kept of the effects of levels,
+#' @param keep_effects (string, list or `NULL`) What is kept of the effects of levels,
 #'   which may be many: `"summary"`, means, standard deviations, 5 and 95 %
 #'   quantiles and R-hat over all sweeps after warmup; `"draws"`, draws besides, as many as of the
-#'   parameters; or `"none"`. `NULL`: draws where they take 200 MB at most, else
+#'   parameters; a list of levels by the names of their factors, such as
+#'   `list(g = c("a", "b"))`: draws of their effects, summaries of all; or
+#'   `"none"`. `NULL`: draws where they take 200 MB at most, else
 #'   summaries.
 #' @param joint (`TRUE`, `FALSE` or `NULL`) Of a Gaussian response and several
 #'   factors: draw the effects of all of them jointly, too, after each sweep?
@@ -55,16 +57,16 @@
 #'
 #' What mixes slowly all the same are factors whose rows connect their levels
 #' poorly, such as workers who seldom change firms: 30 passes over the rows
-#' foretell what a sweep leaves of where effects were. Where that is 0.9 or more,
-#' all effects of a Gaussian response are drawn jointly after each sweep, with
-#' \eqn{C}{C} the precisions of rows, \eqn{P}{P} that of the effects and
+#' foretell what a sweep leaves of where effects were. Where that is 0.9 or
+#' more, all effects of a Gaussian response are drawn jointly after each sweep,
+#' with \eqn{C}{C} the precisions of rows, \eqn{P}{P} that of the effects and
 #' \eqn{\xi, \zeta}{xi, zeta} normal,
 #' \deqn{u' = u + (Z^\top C Z + P)^{-1} [Z^\top (C (y - \eta) + C^{1/2} \xi)
 #' - P u + P^{1/2} \zeta],}{u' = u + (Z'CZ + P)^-1 [Z'(C (y - eta) + C^(1/2) xi)
 #' - P u + P^(1/2) zeta],}
 #' by conjugate gradients, the first factor eliminated, until
-#' \eqn{10^{-8}}{1e-8} of the right side is left (Papandreou & Yuille 2010; Pandolfi,
-#' Papaspiliopoulos & Zanella 2024). Their number grows with the root of that of
+#' \eqn{10^{-8}}{1e-8} of the right side is left (Papandreou & Yuille 2010;
+#' Pandolfi, Papaspiliopoulos & Zanella 2024). Their number grows with the root of that of
 #' the sweeps that one independent draw would take. Of other responses a message
 #' tells before the run. Where sweeps take less than a millisecond, a draw is
 #' made of several, up to four, unless `thin` is given: `fit$recipe` has
@@ -72,8 +74,8 @@
 #'
 #' @return A spec of class `tall_kernel` for [sg_sample()]. A fit has `effects`,
 #' a data frame with a row for each effect, its `variable` (`r_g[level,effect]`,
-#' as in brms), `mean`, `sd`, the quantiles `q5` and `q95` and `rhat`, and with `keep_effects = "draws"`
-#' `effect_draws`, a [posterior::draws_array].
+#' as in brms), `mean`, `sd`, the quantiles `q5` and `q95` and `rhat`, and, where
+#' draws are kept, `effect_draws`, a [posterior::draws_array].
 #' @section Conditions: `tall_error_input` if an argument is not as described;
 #' when the run starts, `tall_error_unsupported` for another model, for a
 #' `gradient`, `subsample`, `schedule` or `lambda`, or for `joint = TRUE` where
@@ -91,9 +93,9 @@
 #' Robbins & Monro (1951). A stochastic approximation method. *Annals of
 #' Mathematical Statistics* 22, 400-407.
 #'
-#' Tierney (1983). A space-efficient recursive procedure for estimating a quantile
-#' of an unknown distribution. *SIAM Journal on Scientific and Statistical
-#' Computing* 4, 706-711.
+#' Tierney (1983). A space-efficient recursive procedure for estimating a
+#' quantile of an unknown distribution. *SIAM Journal on Scientific and
+#' Statistical Computing* 4, 706-711.
 #'
 #' Yu & Meng (2011). To center or not to center: that is not the question.
 #' *Journal of Computational and Graphical Statistics* 20, 531-570.
@@ -101,7 +103,9 @@
 #' kernel_gibbs()
 #' @export
 kernel_gibbs <- function(keep_effects = NULL, joint = NULL) {
-  if (!is.null(keep_effects)) {
+  if (is.list(keep_effects)) {
+    check_kept_levels(keep_effects)
+  } else if (!is.null(keep_effects)) {
     keep_effects <- check_choice(keep_effects, kept_effects)
   }
   if (!is.null(joint)) {
@@ -111,6 +115,20 @@ kernel_gibbs <- function(keep_effects = NULL, joint = NULL) {
 }
 
 kept_effects <- c("summary", "draws", "none")
+
+# Levels of some factors, by their names.
+check_kept_levels <- function(levels) {
+  is_fine <- length(levels) > 0 && rlang::is_named(levels) &&
+    anyDuplicated(names(levels)) == 0 &&
+    all(vapply(levels, function(x) is.atomic(x) && length(x) > 0, TRUE))
+  if (!is_fine) {
+    abort_expected(
+      levels,
+      "a list of levels by the names of grouping factors",
+      arg = "keep_effects"
+    )
+  }
+}
 
 #' @export
 compile_spec.tall_kernel_gibbs <- function(spec, context) {

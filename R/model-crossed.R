@@ -396,3 +396,76 @@ effect_names <- function(model) {
 n_effects <- function(factor) {
   as.double(length(factor$levels)) * length(factor$effects)
 }
+
+# Effects before those of a factor, of all levels of those before it.
+effect_start <- function(factors, name) {
+  before <- factors[seq_len(match(name, names(factors)) - 1)]
+  sum(vapply(before, n_effects, 0))
+}
+
+# Numbers of the effects of some levels of a factor among all effects, level
+# after level.
+level_places <- function(factors, name, levels) {
+  q <- length(factors[[name]]$effects)
+  effect_start(factors, name) + rep((levels - 1) * q, each = q) +
+    rep(seq_len(q), length(levels))
+}
+
+# Numbers of the levels of each factor that is wanted, by its name.
+check_factor_levels <- function(groups, factors, arg = "groups") {
+  every <- lapply(factors, function(factor) seq_along(factor$levels))
+  if (is.null(groups)) {
+    return(every)
+  }
+  if (is.character(groups)) {
+    check_known(groups, names(factors), "grouping factor", arg = arg)
+    return(every[groups])
+  }
+  if (!is.list(groups) || !rlang::is_named(groups)) {
+    abort_expected(
+      groups,
+      "names of grouping factors, or a list of levels by these names",
+      arg = arg
+    )
+  }
+  check_known(names(groups), names(factors), "grouping factor", arg = arg)
+  Map(
+    function(given, factor) check_group_levels(given, factor$levels, arg),
+    groups,
+    factors[names(groups)]
+  )
+}
+
+check_group_levels <- function(groups, levels, arg = "groups") {
+  if (is.null(groups)) {
+    return(seq_along(levels))
+  }
+  at <- match(as.character(groups), levels)
+  if (anyNA(at)) {
+    bad <- groups[is.na(at)][[1]]
+    abort_input(
+      "{.arg {arg}} must be levels of the grouping factor, which
+       {.val {as.character(bad)}} is not.",
+      argument = arg,
+      value = bad
+    )
+  }
+  at
+}
+
+# Numbers among all effects of those whose draws are kept: NULL, of none.
+# factors: the model's, or a fit's.
+kept_places <- function(kernel, factors) {
+  keep <- kernel$args$keep_effects
+  if (is.list(keep)) {
+    chosen <- check_factor_levels(keep, factors, "keep_effects")
+    places <- Map(
+      function(name, at) level_places(factors, name, at),
+      names(chosen),
+      chosen
+    )
+    sort(unique(unlist(places, use.names = FALSE)))
+  } else if (identical(keep, "draws")) {
+    seq_len(sum(vapply(factors, n_effects, 0)))
+  }
+}

@@ -112,6 +112,10 @@ settle_effects <- function(kernel, model, control) {
   n_kept <- floor((control$iter - control$warmup) / control$thin)
   bytes <- 8 * n_effect * control$chains * n_kept
   keep <- kernel$args$keep_effects
+  if (is.list(keep)) {
+    kept_places(kernel, model$groups)
+    return(kernel)
+  }
   if (is.null(keep)) {
     is_few <- bytes <= setting("effect_bytes")
     keep <- if (is_few) "draws" else "summary"
@@ -122,7 +126,7 @@ settle_effects <- function(kernel, model, control) {
              Predictions with effects need these, see {.arg keep_effects}."
       ))
     }
-  } else if (keep == "draws" && bytes > 4 * setting("effect_bytes")) {
+  } else if (identical(keep, "draws") && bytes > 4 * setting("effect_bytes")) {
     cli::cli_inform(c(
       i = "Draws of {format_count(n_effect)} effects take
            {format_bytes(bytes)}."

@@ -8,9 +8,11 @@ buffer_sizes <- function(model, control, plan, n_keep) {
   which <- control$record
   n_variable <- if (is.null(which)) info$n_natural else length(which)
   n_dim <- if (is.null(which)) info$n_dim else length(which)
+  effects <- if (model$traits$is_swept) kept_places(plan$kernel, model$groups)
   list(
     n_keep = as.double(n_keep),
     which = if (!is.null(which)) as.double(which),
+    effects = if (!is.null(effects)) as.double(effects),
     numbers = list(
       draw = if (keeps_draws) n_variable,
       unconstrained = if (keeps_draws && info$has_map) n_dim,
@@ -18,9 +20,7 @@ buffer_sizes <- function(model, control, plan, n_keep) {
       size = 1,
       weight = if (schedule_traits(plan$schedule)$is_weighted) 1,
       log_posterior = if (kernel_has_density(plan$kernel)) 1,
-      effect = if (identical(plan$kernel$args$keep_effects, "draws")) {
-        length(effect_names(model))
-      }
+      effect = if (!is.null(effects)) length(effects)
     )
   )
 }
@@ -31,7 +31,7 @@ make_buffers <- function(sizes, n_chain) {
   vectors <- with_room(8 * all, {
     lapply(sizes$numbers, function(k) if (!is.null(k)) rep(NA_real_, n * k))
   })
-  c(sizes[c("n_keep", "which")], vectors)
+  c(sizes[c("n_keep", "which", "effects")], vectors)
 }
 
 # What does nothing but allocate the memory of a run's draws. A system may

@@ -16,8 +16,8 @@ effect_array <- function(segment, alive, names) {
 }
 
 # From counts, means, sums of squared deviations and quantiles of each chain: NA
-# before a sweep after warmup. R-hat (Gelman & Rubin 1992, Statistical Science 7:457) of
-# whole chains, NA of one.
+# before a sweep after warmup. R-hat (Gelman & Rubin 1992, Statistical Science
+# 7:457) of whole chains, NA of one.
 effect_summary <- function(reports, names) {
   n_effect <- length(names)
   part <- function(first) {

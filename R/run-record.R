@@ -241,12 +241,14 @@ add_draws <- function(fit, segment, status, kept) {
 # of the chains that are alive, and `effect_draws`, as the kernel was asked for
 # them.
 add_effects <- function(fit, model, segment, alive) {
-  if (!model$traits$is_swept || fit$kernel$args$keep_effects == "none") {
+  if (!model$traits$is_swept ||
+    identical(fit$kernel$args$keep_effects, "none")) {
     return(fit)
   }
   names <- effect_names(model)
   fit$effects <- effect_summary(segment$reports[alive], names)
-  draws <- effect_array(segment, alive, names)
+  kept <- kept_places(fit$kernel, model$groups)
+  draws <- effect_array(segment, alive, names[kept])
   if (!is.null(draws)) {
     fit$effect_draws <- bind_draws(fit$effect_draws, draws)
   }

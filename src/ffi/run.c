@@ -88,6 +88,19 @@ static struct tb_run_spec parse_spec(struct tb_model* p_model, SEXP spec) {
   return out;
 }
 
+/* Numbers of effects that there are? */
+static void check_effects(const struct tb_model* p_model, SEXP effects) {
+  const struct tb_model_sweeps* sweeps = p_model->type->sweeps;
+  const double n = sweeps == NULL ? 0 : (double)sweeps->n_effect(p_model);
+  const double* v =
+      ffi_doubles(effects, (size_t)Rf_xlength(effects), "effects");
+  for (R_xlen_t j = 0; j < Rf_xlength(effects); ++j) {
+    if (!(v[j] >= 1 && v[j] <= n)) {
+      ffi_fault("effects");
+    }
+  }
+}
+
 /* buffers: named list of double vectors or NULL, of n_keep * n_chain * k;
  * `which`: the numbers of the variables kept, NULL for all */
 static struct tb_recorder parse_recorder(const struct tb_run_spec* p_spec,
@@ -100,11 +113,12 @@ static struct tb_recorder parse_recorder(const struct tb_run_spec* p_spec,
   SEXP which = ffi_element(buffers, "which");
   const size_t n_which = (size_t)Rf_xlength(which);
   const bool is_all = which == R_NilValue;
-  const struct tb_model_sweeps* sweeps = p_model->type->sweeps;
-  const size_t n_effect = sweeps == NULL ? 0 : sweeps->n_effect(p_model);
+  SEXP effects = ffi_element(buffers, "effects");
+  const size_t n_effect = (size_t)Rf_xlength(effects);
   if (n_keep > n_most) {
     ffi_fault("n_keep");
   }
+  check_effects(p_model, effects);
 #define BUFFER(name, k)                                                        \
   ffi_doubles(ffi_element(buffers, name), ffi_times(n, k, name), name)
   return (struct tb_recorder){
@@ -118,6 +132,8 @@ static struct tb_recorder parse_recorder(const struct tb_run_spec* p_spec,
       .v_size = BUFFER("size", 1),
       .v_weight = BUFFER("weight", 1),
       .v_log_posterior = BUFFER("log_posterior", 1),
+      .v_which_effect = ffi_doubles(effects, n_effect, "effects"),
+      .n_which_effect = n_effect,
       .v_effect = BUFFER("effect", n_effect)};
 #undef BUFFER
 }

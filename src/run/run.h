@@ -68,7 +68,11 @@ struct tb_recorder {
   double* v_size;          /* n_keep x n_chain: rows of the minibatch */
   double* v_weight;        /* n_keep x n_chain: the schedule's factor */
   double* v_log_posterior; /* n_keep x n_chain */
-  double* v_effect; /* n_keep x n_chain x n_effect, of models that sweep */
+  const double*
+      v_which_effect; /* n_which_effect: numbers, from 1, of the
+                         effects that are kept, of models that sweep */
+  size_t n_which_effect;
+  double* v_effect; /* n_keep x n_chain x n_which_effect */
 };
 
 /* How a chain stands. */

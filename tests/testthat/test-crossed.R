@@ -129,6 +129,41 @@ test_that("draws depend on the seed alone, and runs go on", {
   expect_identical(again$draws, fit$draws)
 })
 
+test_that("draws of chosen levels are those of all levels", {
+  model <- crossed_example("gaussian")
+  run <- function(keep, ...) {
+    sg_sample(
+      model,
+      kernel_gibbs(keep),
+      iter = 60,
+      warmup = 20,
+      chains = 2,
+      seed = 1,
+      refresh = 0,
+      ...
+    )
+  }
+  all <- run("draws")
+  some <- run(list(d = c("3", "1"), s = 12))
+  kept <- c("r_s[12,Intercept]", "r_s[12,x]", "r_d[1,Intercept]",
+    "r_d[3,Intercept]")
+  expect_identical(posterior::variables(some$effect_draws), kept)
+  expect_identical(
+    unclass(some$effect_draws)[],
+    unclass(posterior::subset_draws(all$effect_draws, kept))[]
+  )
+  expect_identical(some$effects, all$effects)
+  on <- sg_resume(some, iter = 10, refresh = 0)
+  expect_identical(dim(on$effect_draws), c(50L, 2L, 4L))
+  refused <- function(keep) {
+    expect_error(run(keep), class = "tall_error_input")
+  }
+  refused(list(d = "nobody"))
+  refused(list(what = 1))
+  refused(list("a"))
+  refused(list(d = list(1)))
+})
+
 test_that("quantiles of effects are those of the draws, without these", {
   local_settings(sweeps = list(most = 1))
   for (family in c("gaussian", "bernoulli")) {

@@ -398,6 +398,21 @@ test_that("of effects as much is kept as was asked for", {
   expect_identical(summary$draws, draws$draws)
   expect_identical(none$draws, draws$draws)
   expect_equal(ranef(summary), ranef(draws))
+  some <- run(list(s = c("b", "a"), school = 1:4))
+  expect_equal(
+    ranef(some, summary = FALSE, groups = list(s = c("a", "b"))),
+    ranef(draws, summary = FALSE, groups = list(s = c("a", "b")))
+  )
+  at <- which(data$s == "b")
+  expect_equal(
+    stats::predict(some, data[at, ]),
+    stats::predict(draws, data[at, ])
+  )
+  expect_error(
+    stats::predict(some, data[data$s == "c", ]),
+    "kept no draws of the effects of",
+    class = "tall_error_unsupported"
+  )
   expect_equal(coef(summary), coef(draws))
   expect_null(summary$effect_draws)
   for (f in list(predict, posterior_predict, loo::loo, log_lik)) {
@@ -408,7 +423,7 @@ test_that("of effects as much is kept as was asked for", {
   # many are told before they are made
   local_settings(effect_bytes = 1000)
   said <- testthat::capture_messages(many <- run(NULL))
-  expect_match(said, "Of 24 effects means, standard deviations and quantiles", all = FALSE)
+  expect_match(said, "Of 24 effects means, standard deviations", all = FALSE)
   expect_identical(many$draws, draws$draws)
   expect_null(many$effect_draws)
   expect_message(run("draws"), "Draws of 24 effects take")
