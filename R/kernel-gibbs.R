@@ -9,12 +9,12 @@
 #' all others. A sweep looks at each row a few times, however many levels there
 #' are. Nothing is tuned by hand.
 #'
-#' @param keep_effects (string, list or `NULL`) What is kept of the effects of levels,
-#'   which may be many: `"summary"`, means, standard deviations, 5 and 95 %
-#'   quantiles and R-hat over all sweeps after warmup; `"draws"`, draws besides, as many as of the
-#'   parameters; a list of levels by the names of their factors, such as
-#'   `list(g = c("a", "b"))`: draws of their effects, summaries of all; or
-#'   `"none"`. `NULL`: draws where they take 200 MB at most, else
+#' @param keep_effects (string, list or `NULL`) What is kept of the effects of
+#'   levels, which may be many: `"summary"`, means, standard deviations,
+#'   quantiles and R-hat over all sweeps after warmup; `"draws"`, draws besides,
+#'   as many as of the parameters; a list of levels by the names of their
+#'   factors, such as `list(g = c("a", "b"))`: draws of their effects, summaries
+#'   of all; or `"none"`. `NULL`: draws where they take 200 MB at most, else
 #'   summaries.
 #' @param joint (`TRUE`, `FALSE` or `NULL`) Of a Gaussian response and several
 #'   factors: draw the effects of all of them jointly, too, after each sweep?
@@ -49,33 +49,36 @@
 #'   2020);
 #' * parameters of the response, by slices.
 #'
-#' No draw is needed for `q5` and `q95`: from sweep to sweep \eqn{n} after warmup
-#' \eqn{q} moves by \eqn{c_n (p - [u \le q])}{c_n (p - [u <= q])}, \eqn{c_n} the
-#' standard deviation so far over \eqn{0.069 n}, a stochastic approximation
-#' (Robbins & Monro, 1951; Tierney, 1983) whose error is about that of the
-#' quantile of as many draws, and that of all chains is the mean of theirs.
+#' No draw is needed for `q5` and `q95`: from sweep to sweep \eqn{n} after
+#' warmup \eqn{q} moves by \eqn{c_n (p - [u \le q])}{c_n (p - [u <= q])},
+#' \eqn{c_n} the standard deviation so far over \eqn{0.069 n}, a stochastic
+#' approximation (Robbins & Monro, 1951; Tierney, 1983) whose error is about
+#' that of the quantile of as many draws; that of all chains is the mean of
+#' theirs.
 #'
 #' What mixes slowly all the same are factors whose rows connect their levels
 #' poorly, such as workers who seldom change firms: 30 passes over the rows
-#' foretell what a sweep leaves of where effects were. Where that is 0.9 or
-#' more, all effects of a Gaussian response are drawn jointly after each sweep,
-#' with \eqn{C}{C} the precisions of rows, \eqn{P}{P} that of the effects and
+#' foretell what a sweep leaves of where effects were, as if these differed as
+#' much as rows of a level do. Where that is 0.86 or more, all effects of a
+#' Gaussian response are drawn jointly after each sweep, with \eqn{C}{C} the
+#' precisions of rows, \eqn{P}{P} that of the effects and
 #' \eqn{\xi, \zeta}{xi, zeta} normal,
 #' \deqn{u' = u + (Z^\top C Z + P)^{-1} [Z^\top (C (y - \eta) + C^{1/2} \xi)
 #' - P u + P^{1/2} \zeta],}{u' = u + (Z'CZ + P)^-1 [Z'(C (y - eta) + C^(1/2) xi)
 #' - P u + P^(1/2) zeta],}
 #' by conjugate gradients, the first factor eliminated, until
 #' \eqn{10^{-8}}{1e-8} of the right side is left (Papandreou & Yuille 2010;
-#' Pandolfi, Papaspiliopoulos & Zanella 2024). Their number grows with the root of that of
-#' the sweeps that one independent draw would take. Of other responses a message
-#' tells before the run. Where sweeps take less than a millisecond, a draw is
-#' made of several, up to four, unless `thin` is given: `fit$recipe` has
-#' `sweeps`, and `mixing`, what a sweep leaves of where effects were, at most.
+#' Pandolfi, Papaspiliopoulos & Zanella 2024). Their number grows with the root
+#' of that of the sweeps that one independent draw would take. Of other
+#' responses a message tells before the run, from 0.9 on. Where sweeps take less
+#' than a millisecond, a draw is made of several, up to four, unless `thin` is
+#' given: `fit$recipe` has `sweeps`, and `mixing`, what a sweep leaves of where
+#' effects were, at most.
 #'
 #' @return A spec of class `tall_kernel` for [sg_sample()]. A fit has `effects`,
 #' a data frame with a row for each effect, its `variable` (`r_g[level,effect]`,
-#' as in brms), `mean`, `sd`, the quantiles `q5` and `q95` and `rhat`, and, where
-#' draws are kept, `effect_draws`, a [posterior::draws_array].
+#' as in brms), `mean`, `sd`, the quantiles `q5` and `q95` and `rhat`, and,
+#' where draws are kept, `effect_draws`, a [posterior::draws_array].
 #' @section Conditions: `tall_error_input` if an argument is not as described;
 #' when the run starts, `tall_error_unsupported` for another model, for a
 #' `gradient`, `subsample`, `schedule` or `lambda`, or for `joint = TRUE` where

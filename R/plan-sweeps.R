@@ -59,9 +59,10 @@ plan_sweeps <- function(model, sampler, control) {
   )
   if (is_joint) {
     plan$why <- paste(
-      "all effects are drawn jointly after each sweep, of which",
+      "all effects are drawn jointly after each sweep, which by itself would",
+      "leave up to",
       format(rate, digits = 3),
-      "would be left otherwise"
+      "of where they were"
     )
   }
   if (steps > 1) {

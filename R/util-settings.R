@@ -50,7 +50,7 @@ usual_settings <- list(
     most = 4,               # several sweeps
     passes = 30,            # by which mixing is foretold
     poor = 0.9,             # what a sweep leaves, where that is told
-    joint = 0.9             # and where normal effects are drawn jointly, too
+    joint = 0.86            # and where normal effects are drawn jointly, too
   ),
   levels = list(
     # levels of grouping factors that are columns: at most so many, where chains

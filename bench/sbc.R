@@ -39,7 +39,7 @@ start_part <- function(part, title) {
   bench_start(
     paste(c("sbc", part, n_rows), collapse = "-"),
     paste("Simulation-based calibration of", title),
-    paste("sbc.R", n_rep, part, of_part)
+    paste(c("sbc.R", n_rep, part, if (!of_crossed) of_part), collapse = " ")
   )
 }
 if (of_responses) {
