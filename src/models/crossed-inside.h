@@ -126,9 +126,9 @@ struct crossed_chain {
   double* v_next;
   double* v_shift;
   double* v_score;
-  double* v_square; /* n_level_most x 6 */
+  double* v_square; /* n_level_most x q (q + 1) / 2 */
   double* v_log;    /* n_level_most */
-  double* v_part;   /* n_part_most x 2 */
+  double* v_part;   /* n_part_most */
   double* v_beta;   /* n_dim, and so below */
   double* v_slope;
   double* v_other;

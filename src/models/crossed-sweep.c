@@ -25,13 +25,19 @@ static void lay_out_state(struct crossed_chain* c, struct tb_arena* p_arena) {
 static void lay_out_scratch(struct crossed_chain* c, struct tb_arena* p_arena) {
   const struct crossed* p = c->p;
   const size_t d = p->n_coef, n_dim = p->prior.n_dim;
-  const size_t n_most = p->n_level_most * CROSSED_EFFECT;
+  size_t n_most = 0, n_square = 0; /* of a factor at most */
+  for (size_t k = 0; k < p->n_factor; ++k) {
+    const size_t q = p->v_factor[k].n_effect;
+    const size_t n_level = p->v_factor[k].n_level;
+    n_most = tb_max(n_most, n_level * q);
+    n_square = tb_max(n_square, n_level * q * (q + 1) / 2);
+  }
   c->v_eta = tb_arena_doubles(p_arena, p->n_row);
   c->v_mode = tb_arena_doubles(p_arena, n_most);
   c->v_next = tb_arena_doubles(p_arena, n_most);
   c->v_shift = tb_arena_doubles(p_arena, n_most);
   c->v_score = tb_arena_doubles(p_arena, n_most);
-  c->v_square = tb_arena_doubles(p_arena, 2 * n_most);
+  c->v_square = tb_arena_doubles(p_arena, n_square);
   c->v_log = tb_arena_doubles(p_arena, p->n_level_most);
   c->v_part = tb_arena_doubles(p_arena, p->n_part_most);
   c->v_beta = tb_arena_doubles(p_arena, n_dim);
