@@ -235,7 +235,7 @@ test_that("mixing is foretold by how factors are connected", {
   expect_lt(nested$rate, 0.02)
   formula <- y ~ x + (1 | worker) + (1 | firm)
   expect_no_message(quick_crossed(formula, data))
-  local_settings(sweeps = list(poor = 0.8))
+  local_settings(sweeps = list(poor = 0.8, joint = 1))
   expect_message(
     fit <- quick_crossed(formula, data),
     "connect the levels of worker and firm poorly"
