@@ -275,27 +275,12 @@ scale_priors <- function(bars, covariances, blocks) {
   for (bar in bars$terms) {
     effects <- effects_of_bar(bar)
     prior <- covariances[[bar$name]]$sd
-    if (!is.null(prior$scale)) {
-      scale <- match_names(
-        prior$scale,
-        effects,
-        "effect",
-        arg = "prior_covariance$sd$scale"
-      )
-      check_size(
-        scale,
-        unique(c(1, length(effects))),
-        arg = "prior_covariance$sd$scale"
-      )
-      scale <- rep_len(scale, length(effects))
-    }
+    # exponential ones have a rate, the same for all
+    scale <- if (!is.null(prior$scale)) sd_scales(prior, effects)
     for (k in seq_along(effects)) {
       own <- blocks$smooth == levels_label(bar, effects[[k]])
-      one <- prior
-      if (!is.null(prior$scale)) {
-        one$scale <- scale[[k]]
-      }
-      out[[blocks$scale[own]]] <- one
+      prior$scale <- scale[k]
+      out[[blocks$scale[own]]] <- prior
     }
   }
   out

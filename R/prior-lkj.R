@@ -110,18 +110,8 @@ covariance_params <- function(prior, names, y, has_units) {
     divisor <- if (sd$autoscale && has_units) response_sd(y) else 1
     scale <- divisor / sd$rate
   } else if (sd$kind != "flat") {
-    scale <- match_names(
-      sd$scale,
-      names,
-      "effect",
-      arg = "prior_covariance$sd$scale"
-    )
-    check_size(
-      scale,
-      unique(c(1, length(names))),
-      arg = "prior_covariance$sd$scale"
-    )
-    scale <- scale * if (sd$autoscale && has_units) response_sd(y) else 1
+    unit <- if (sd$autoscale && has_units) response_sd(y) else 1
+    scale <- sd_scales(sd, names) * unit
   }
   list(
     lkj = prior$eta,
@@ -129,6 +119,14 @@ covariance_params <- function(prior, names, y, has_units) {
     sd_df = sd$df %||% 3,
     sd_scale = rep_len(as.double(scale), length(names))
   )
+}
+
+# The scale of a prior of standard deviations for each of the effects.
+sd_scales <- function(sd, names) {
+  arg <- "prior_covariance$sd$scale"
+  scale <- match_names(sd$scale, names, "effect", arg = arg)
+  check_size(scale, unique(c(1, length(names))), arg = arg)
+  rep_len(scale, length(names))
 }
 
 #' @export
