@@ -2,7 +2,7 @@
 # leave, and does the cost of a sweep grow with the rows alone?
 #
 #   Rscript bench/crossed.R [insteval] [growth] [levels] [joint] [seeds]
-#     [references] [movielens]
+#     [references] [profile] [millions] [movielens]
 #
 # insteval: lme4's InstEval, 73,421 ratings by 2,972 students of 1,128 lecturers
 # in 14 departments, normal and logistic, beside lmer() and glmer(nAGQ = 0).
@@ -10,7 +10,8 @@
 # as columns, beside sweeps and lme4; 10 minutes. joint: workers who seldom change
 # firms, with joint draws of all effects and without; 5 minutes. seeds: the worst of 20, with
 # a slope and nested groups; 6 minutes. references: lme4's Penicillin, cake,
-# grouseticks and VerbAgg beside rstanarm; 10 minutes. movielens: 25 million
+# grouseticks and VerbAgg beside rstanarm; 10 minutes. profile: lmer()'s profile of
+# InstEval; 6 minutes. millions: 10^7 levels; 2 minutes. movielens: 25 million
 # ratings of the shape of MovieLens-25M, simulated, and memory; 20 minutes.
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 source(file.path(dirname(script), "one-core.R"))
@@ -31,7 +32,9 @@ alone <- c(
   levels = "crossed-levels",
   joint = "crossed-joint",
   seeds = "crossed-seeds",
-  references = "crossed-references"
+  references = "crossed-references",
+  profile = "crossed-profile",
+  millions = "crossed-millions"
 )
 own <- alone[intersect(names(alone), wanted)]
 bench_start(
@@ -485,6 +488,61 @@ if ("references" %in% wanted) {
     )
     say_table(table)
   }
+}
+
+# ---- profile -----------------------------------------------------------------
+
+if ("profile" %in% wanted) {
+  data("InstEval", package = "lme4")
+  formula <- y ~ service + (1 | s) + (1 | d) + (1 | dept)
+  fit <- tall_glmer(
+    formula,
+    InstEval,
+    keep_effects = "none",
+    seed = 1,
+    refresh = 0
+  )
+  ours <- posterior_interval(fit, prob = 0.9)[3:6, ]
+  m <- lme4::lmer(formula, InstEval, REML = FALSE)
+  seconds <- cpu_seconds(p <- profile(m, which = 1:4, signames = FALSE))
+  theirs <- confint(p, level = 0.9)
+  say(
+    "\nInstEval, normal: 90 % intervals, of draws and of the profile of the ",
+    "likelihood, ", fixed(seconds, 0), " processor seconds.\n\n"
+  )
+  say_table(data.frame(
+    ` ` = rownames(ours),
+    `5 %` = fixed(ours[, 1], 4),
+    `95 %` = fixed(ours[, 2], 4),
+    `profile, 5 %` = fixed(theirs[, 1], 4),
+    `95 % ` = fixed(theirs[, 2], 4),
+    check.names = FALSE
+  ))
+  cells <- nrow(unique(InstEval[c("s", "d", "dept", "service")]))
+  say("\nCells that differ: ", big(cells), " of ", big(nrow(InstEval)), ".\n")
+}
+
+# ---- ten million levels ------------------------------------------------------
+
+if ("millions" %in% wanted) {
+  set.seed(1)
+  n <- 2e7
+  d <- data.frame(a = rep(seq_len(n / 2), each = 2), b = sample(100L, n, TRUE))
+  d$y <- rnorm(n) + rnorm(100)[d$b]
+  seconds <- cpu_seconds(fit <- tall_glmer(
+    y ~ 1 + (1 | a) + (1 | b),
+    d,
+    iter = 4,
+    warmup = 2,
+    chains = 1,
+    seed = 1,
+    refresh = 0
+  ))
+  say(
+    "\n", big(n), " rows of ", big(n / 2), " + 100 levels: ", fixed(seconds, 0),
+    " processor seconds for four sweeps and all before, and ",
+    fixed(resident("VmHWM") / 1024, 1), " GB at most.\n"
+  )
 }
 
 # ---- MovieLens ---------------------------------------------------------------
