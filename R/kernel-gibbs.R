@@ -49,6 +49,12 @@
 #'   2020);
 #' * parameters of the response, by slices.
 #'
+#' Rows of a Gaussian response that are equal but for it and their weights are
+#' one cell, with the sum of their weights and their weighted mean, which is all
+#' that a sweep sees of them. Where there are more `cores` than chains, those of
+#' a chain look at its rows together, each at least at 8,192, and draw the
+#' effects of its levels: the same draws to the last bit.
+#'
 #' No draw is needed for `q5` and `q95`: from sweep to sweep \eqn{n} after
 #' warmup \eqn{q} moves by \eqn{c_n (p - [u \le q])}{c_n (p - [u <= q])},
 #' \eqn{c_n} the standard deviation so far over \eqn{0.069 n}, a stochastic

@@ -27,8 +27,9 @@
 #' @param thin (whole number) Keep every so manyth iteration.
 #' @param chains (whole number) Chains.
 #' @param cores (whole number) Threads: chains run side by side on one copy of
-#'   the data. The draws do not depend on it. Models whose functions are R's
-#'   ([model_custom()]) cannot run in threads: see *Chains on workers*.
+#'   the data, and more than one a chain share the rows of its sweeps
+#'   ([kernel_gibbs()]). The draws do not depend on it. Models whose functions
+#'   are R's ([model_custom()]) cannot run in threads: see *Chains on workers*.
 #' @param seed (whole number or `NULL`) Seed of the random numbers. `NULL` takes
 #'   one from R's generator, so that [set.seed()] alone makes a run
 #'   reproducible.

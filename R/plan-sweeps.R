@@ -44,6 +44,7 @@ plan_sweeps <- function(model, sampler, control) {
   }
   pairs <- factor_pairs(model)
   rate <- if (length(pairs$rate) > 0) max(pairs$rate) else 0
+  model$n_kept <- pairs$rows
   kernel <- settle_effects(kernel, model, control)
   kernel <- settle_joint(kernel, model, rate)
   is_joint <- kernel$args$joint
@@ -67,6 +68,14 @@ plan_sweeps <- function(model, sampler, control) {
   }
   if (steps > 1) {
     plan$why <- paste(steps, "sweeps a draw, since these take little time")
+  }
+  if (model$n_kept < model$n_rows) {
+    plan$recipe$cells <- model$n_kept
+    cells <- paste("equal rows are one, of which", count_noun(
+      model$n_kept,
+      "cell"
+    ), "are left")
+    plan$why <- paste(c(plan$why, cells), collapse = "; ")
   }
   plan
 }
@@ -168,11 +177,13 @@ joint_sweeps <- function(rate) {
 
 # ---- how long, and how well --------------------------------------------------
 
+# model$n_kept: rows, or cells of them, that are looked at; NULL: not known yet.
 sweep_seconds <- function(model) {
   s <- setting("sweeps")
   is_quadratic <- find_response(model$family)$is_quadratic
   of_row <- if (is_quadratic) s$normal else s$other
-  model$n_rows * (length(model$groups) * of_row + model$n_coef * s$column)
+  (model$n_kept %||% model$n_rows) *
+    (length(model$groups) * of_row + model$n_coef * s$column)
 }
 
 # Draws of few rows cost next to nothing, and are made of several sweeps, unless
@@ -194,14 +205,16 @@ tell_slow_sweeps <- function(model, control, steps, rate = NULL) {
   if (seconds <= setting("sweeps")$told) {
     return(invisible())
   }
+  what <- if (model$n_kept < model$n_rows) "cells of rows" else "rows"
   cli::cli_inform(c(
     i = "This will take about {format_seconds(seconds)} of one core: each of
          {format_count(n_sweep)} sweeps looks at all
-         {format_count(model$n_rows)} rows."
+         {format_count(model$n_kept)} {what}."
   ))
 }
 
-# list(first, second, parts, rate) of pairs of factors, see src/ffi/crossed.c.
+# list(first, second, parts, rate, rows) of pairs of factors: see
+# src/ffi/crossed.c.
 factor_pairs <- function(model) {
   out <- .Call(ffi_crossed_pairs, model$pointer, setting("sweeps")$passes)
   if (is.integer(out)) {

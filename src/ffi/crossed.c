@@ -3,7 +3,8 @@
 
 #include "models/crossed-mixing.h"
 
-/* list(first, second, parts, rate): of each pair of factors that have an effect
+/* list(first, second, parts, rate, rows): how many rows are kept, where equal
+ * ones are one; of each pair of factors that have an effect
  * of the same column the numbers of both, from 1; in how many parts their rows
  * are that share no level; and what a sweep leaves of where it starts from, by
  * so many passes over the rows. */
@@ -14,11 +15,12 @@ SEXP ffi_crossed_pairs(SEXP model, SEXP passes) {
   }
   const size_t n = tb_crossed_n_pair(p_model),
                n_step = ffi_as_count(passes, "passes");
-  SEXP out = PROTECT(ffi_list(4));
+  SEXP out = PROTECT(ffi_list(5));
   double* v_first = ffi_add_vector(out, "first", n);
   double* v_second = ffi_add_vector(out, "second", n);
   double* v_part = ffi_add_vector(out, "parts", n);
   double* v_rate = ffi_add_vector(out, "rate", n);
+  ffi_add_vector(out, "rows", 1)[0] = (double)tb_crossed_n_row(p_model);
   for (size_t i = 0; i < n; ++i) {
     struct tb_crossed_pair pair;
     const enum tb_status status = tb_crossed_pair_at(p_model, i, n_step, &pair);

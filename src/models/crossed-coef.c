@@ -41,41 +41,55 @@ static void add_products(struct crossed_chain* c,
   tb_syrk('T', p->n_coef, n, 1, c->v_tile, CROSSED_TILE, c->v_cross, p->n_coef);
 }
 
+struct look {
+  bool with_products;
+};
+
+static void look_at_slopes(const struct crossed_pass* pass,
+                           size_t first,
+                           size_t n,
+                           double* v_sum,
+                           double* v_row) {
+  struct crossed_chain* c = pass->c;
+  const struct crossed* p = c->p;
+  const struct look* look = pass->p_context;
+  double* v_curvature = look->with_products ? v_row + CROSSED_TILE : NULL;
+  double v_eta[CROSSED_TILE];
+  crossed_add_design(p, c->v_other, first, n, c->v_eta + first, v_eta);
+  crossed_look(c, first, n, v_eta, NULL, v_row, v_curvature);
+  for (size_t j = 0; j < p->n_coef; ++j) {
+    const double* v_x = p->v_column[j];
+    double sum = 0;
+    for (size_t i = 0; i < n; ++i) {
+      sum += v_x == NULL ? v_row[i] : v_row[i] * v_x[first + i];
+    }
+    v_sum[j] = sum;
+  }
+  if (look->with_products) {
+    add_products(c, first, n, v_curvature);
+  }
+}
+
 /* v_slope (n_coef) := X^T score at beta = v_beta; with products, v_cross there
  */
 static void look_at_coef(struct crossed_chain* c, bool with_products) {
   const struct crossed* p = c->p;
   const size_t d = p->n_coef;
-  double v_eta[CROSSED_TILE], v_score[CROSSED_TILE], v_curvature[CROSSED_TILE];
   for (size_t j = 0; j < d; ++j) {
     c->v_other[j] = c->v_beta[j] - c->v_theta[j];
-    c->v_slope[j] = 0;
   }
   if (with_products) {
     memset(c->v_cross, 0, d * d * sizeof(double));
   }
-  for (size_t first = 0; first < p->n_row; first += CROSSED_TILE) {
-    const size_t n = tb_min(CROSSED_TILE, p->n_row - first);
-    crossed_add_design(p, c->v_other, first, n, c->v_eta + first, v_eta);
-    crossed_look(c,
-                 first,
-                 n,
-                 v_eta,
-                 NULL,
-                 v_score,
-                 with_products ? v_curvature : NULL);
-    for (size_t j = 0; j < d; ++j) {
-      const double* v_x = p->v_column[j];
-      double sum = 0;
-      for (size_t i = 0; i < n; ++i) {
-        sum += v_x == NULL ? v_score[i] : v_score[i] * v_x[first + i];
-      }
-      c->v_slope[j] += sum;
-    }
-    if (with_products) {
-      add_products(c, first, n, v_curvature);
-    }
-  }
+  const struct look look = {with_products};
+  const struct crossed_pass pass = {.c = c,
+                                    .n_sum = d,
+                                    .v_total = c->v_slope,
+                                    .n_look = 1,
+                                    .is_alone = with_products,
+                                    .p_context = &look,
+                                    .look = look_at_slopes};
+  crossed_go(&pass);
   if (with_products && p->is_quadratic) {
     /* of a unit of precision, which the chain's sigma is another of each time
      */
@@ -83,7 +97,6 @@ static void look_at_coef(struct crossed_chain* c, bool with_products) {
       c->v_cross[j] /= c->point.scale;
     }
   }
-  c->p_sweep->n_row += (double)p->n_row;
 }
 
 /* v_chol (upper, R^T R) of the Hessian; false: it has none */
@@ -148,6 +161,42 @@ static double log_prior(struct crossed_chain* c, const double* v_beta) {
   return tb_prior_gradient(&p->prior, c->v_other, c->v_slope);
 }
 
+static void look_at_step(const struct crossed_pass* pass,
+                         size_t first,
+                         size_t n,
+                         double* v_sum,
+                         double* v_row) {
+  const struct crossed_chain* c = pass->c;
+  double v_eta[CROSSED_TILE];
+  crossed_add_design(c->p, c->v_move, first, n, c->v_eta + first, v_eta);
+  crossed_look(c, first, n, v_eta, v_row, NULL, NULL);
+  v_sum[0] = crossed_sum(n, v_row);
+}
+
+/* log density of all rows, with v_move in the coefficients */
+static double log_lik_of_step(struct crossed_chain* c) {
+  double sum;
+  const struct crossed_pass pass = {.c = c,
+                                    .n_sum = 1,
+                                    .v_total = &sum,
+                                    .n_look = 1,
+                                    .look = look_at_step};
+  crossed_go(&pass);
+  return sum;
+}
+
+static void add_step(const struct crossed_pass* pass,
+                     size_t first,
+                     size_t n,
+                     double* v_sum,
+                     double* v_row) {
+  const struct crossed_chain* c = pass->c;
+  double* v_eta = c->v_eta + first;
+  (void)v_sum;
+  (void)v_row;
+  crossed_add_design(c->p, c->v_move, first, n, v_eta, v_eta);
+}
+
 enum tb_status crossed_draw_coef(struct crossed_chain* c) {
   const struct crossed* p = c->p;
   const size_t d = p->n_coef;
@@ -186,24 +235,13 @@ enum tb_status crossed_draw_coef(struct crossed_chain* c) {
                        n * log1p(distance(c, c->v_theta, v_step) / df) -
                        n * log1p(distance(c, v_new, v_step) / df);
     if (p->is_quadratic) {
-      c->log_lik = crossed_log_lik(c, c->v_eta);
+      c->log_lik = crossed_log_lik(c);
     }
     for (size_t j = 0; j < d; ++j) {
       v_step[j] = v_new[j] - c->v_theta[j];
     }
-    double v_eta[CROSSED_TILE], v_density[CROSSED_TILE];
-    for (size_t first = 0; first < p->n_row; first += CROSSED_TILE) {
-      const size_t m = tb_min(CROSSED_TILE, p->n_row - first);
-      double part = 0;
-      crossed_add_design(p, v_step, first, m, c->v_eta + first, v_eta);
-      crossed_look(c, first, m, v_eta, v_density, NULL, NULL);
-      for (size_t i = 0; i < m; ++i) {
-        part += v_density[i];
-      }
-      log_lik += part;
-    }
+    log_lik = log_lik_of_step(c);
     log_ratio += log_lik - c->log_lik;
-    c->p_sweep->n_row += (double)p->n_row;
     c->p_sweep->n_propose += 1;
     if (!(log(tb_rng_unif(c->p_rng)) < log_ratio)) {
       return TB_STATUS_ok;
@@ -214,11 +252,8 @@ enum tb_status crossed_draw_coef(struct crossed_chain* c) {
     v_step[j] = v_new[j] - c->v_theta[j];
     c->v_theta[j] = v_new[j];
   }
-  for (size_t first = 0; first < p->n_row; first += CROSSED_TILE) {
-    const size_t n = tb_min(CROSSED_TILE, p->n_row - first);
-    double* v_eta = c->v_eta + first;
-    crossed_add_design(p, v_step, first, n, v_eta, v_eta);
-  }
+  const struct crossed_pass pass = {.c = c, .look = add_step};
+  crossed_go(&pass);
   c->log_lik = log_lik;
   return TB_STATUS_ok;
 }
@@ -239,7 +274,7 @@ enum tb_status crossed_climb_coef(struct crossed_chain* c) {
     return TB_STATUS_nonfinite;
   }
   climb(c, v_step);
-  const double before = crossed_log_lik(c, c->v_eta) + log_prior(c, c->v_theta);
+  const double before = crossed_log_lik(c) + log_prior(c, c->v_theta);
   for (size_t k = 0; k < N_HALF; ++k) {
     for (size_t j = 0; j < d; ++j) {
       c->v_beta[j] = c->v_theta[j];
@@ -247,8 +282,7 @@ enum tb_status crossed_climb_coef(struct crossed_chain* c) {
       v_step[j] = 0.5 * v_step[j];
     }
     crossed_refresh(c);
-    const double after =
-        crossed_log_lik(c, c->v_eta) + log_prior(c, c->v_theta);
+    const double after = crossed_log_lik(c) + log_prior(c, c->v_theta);
     if (after >= before - 1e-9 * (1 + fabs(before))) {
       break;
     }

@@ -13,13 +13,16 @@
  * is exact wherever the search got to. A normal response is quadratic: one step
  * is all, what is proposed is the exact conditional law, and nothing is tested.
  */
-#include "base/clip.h"
 #include "models/crossed-inside.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { Q = CROSSED_EFFECT, N_NEWTON = 2 };
+enum {
+  Q = CROSSED_EFFECT,
+  N_NEWTON = 2,
+  LEVELS_EACH = 512 /* of a thread at least */
+};
 
 #define DF       5.0
 #define MOST_ETA 2.0 /* how far a step of the search moves a predictor */
@@ -29,30 +32,35 @@ static size_t n_square(const struct crossed_factor* f) {
   return f->n_effect * (f->n_effect + 1) / 2;
 }
 
-/* ADDS z score and z z^T curvature of n rows to their levels */
-static void gather(const struct crossed_factor* f,
-                   size_t first,
-                   size_t n,
-                   const double* v_score,
-                   const double* v_curvature,
-                   double* v_sum,
-                   double* v_square) {
+/* z score and z z^T curvature of rows: to their levels */
+static void add_scores(const struct crossed_pass* pass,
+                       size_t factor,
+                       size_t first,
+                       const uint16_t* v_place,
+                       size_t n,
+                       const double* v_row) {
+  struct crossed_chain* c = pass->c;
+  const struct crossed_factor* f = &c->p->v_factor[factor];
   const int32_t* v_g = f->v_level + first;
+  const double* v_curvature = v_row + CROSSED_TILE;
   const size_t q = f->n_effect, m = n_square(f);
+  double *v_sum = c->v_score, *v_square = c->v_square;
   if (q == 1 && f->v_column[0] == NULL) {
-    for (size_t i = 0; i < n; ++i) {
-      v_sum[v_g[i]] += v_score[i];
+    for (size_t k = 0; k < n; ++k) {
+      const size_t i = v_place[k];
+      v_sum[v_g[i]] += v_row[i];
       v_square[v_g[i]] += v_curvature[i];
     }
     return;
   }
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t k = 0; k < n; ++k) {
+    const size_t i = v_place[k];
     double z[Q];
     double* v_s = v_sum + (size_t)v_g[i] * q;
     double* v_c = v_square + (size_t)v_g[i] * m;
     for (size_t a = 0; a < q; ++a) {
       z[a] = f->v_column[a] == NULL ? 1 : f->v_column[a][first + i];
-      v_s[a] += z[a] * v_score[i];
+      v_s[a] += z[a] * v_row[i];
       for (size_t b = 0; b <= a; ++b) {
         *v_c++ += z[a] * z[b] * v_curvature[i];
       }
@@ -60,25 +68,37 @@ static void gather(const struct crossed_factor* f,
   }
 }
 
+static void look_at_scores(const struct crossed_pass* pass,
+                           size_t first,
+                           size_t n,
+                           double* v_sum,
+                           double* v_row) {
+  const struct crossed_chain* c = pass->c;
+  const struct crossed_factor* f = &c->p->v_factor[pass->from];
+  double v_eta[CROSSED_TILE];
+  (void)v_sum;
+  crossed_spread(f, c->v_shift, first, n, c->v_eta + first, v_eta);
+  crossed_look(c, first, n, v_eta, NULL, v_row, v_row + CROSSED_TILE);
+}
+
 /* v_score, v_square: sums of the rows of each level, at v_mode in the place of
  * u */
-static void look_at_levels(struct crossed_chain* c,
-                           const struct crossed_factor* f) {
-  const size_t q = f->n_effect, n_all = f->n_level * q;
+static void look_at_levels(struct crossed_chain* c, size_t factor) {
+  const struct crossed_factor* f = &c->p->v_factor[factor];
+  const size_t n_all = f->n_level * f->n_effect;
   const double* v_u = c->v_u + f->at_effect;
-  double v_eta[CROSSED_TILE], v_score[CROSSED_TILE], v_curvature[CROSSED_TILE];
   for (size_t j = 0; j < n_all; ++j) {
     c->v_shift[j] = c->v_mode[j] - v_u[j];
   }
   memset(c->v_score, 0, n_all * sizeof(double));
   memset(c->v_square, 0, f->n_level * n_square(f) * sizeof(double));
-  for (size_t first = 0; first < c->p->n_row; first += CROSSED_TILE) {
-    const size_t n = tb_min(CROSSED_TILE, c->p->n_row - first);
-    crossed_spread(f, c->v_shift, first, n, c->v_eta + first, v_eta);
-    crossed_look(c, first, n, v_eta, NULL, v_score, v_curvature);
-    gather(f, first, n, v_score, v_curvature, c->v_score, c->v_square);
-  }
-  c->p_sweep->n_row += (double)c->p->n_row;
+  const struct crossed_pass pass = {.c = c,
+                                    .from = factor,
+                                    .to = factor + 1,
+                                    .n_look = 1,
+                                    .look = look_at_scores,
+                                    .add = add_scores};
+  crossed_go(&pass);
 }
 
 /* L L^T = sum z z^T w + Sigma^-1 of level g; false: there is none */
@@ -154,8 +174,20 @@ static double log_proposal(size_t q,
   return -0.5 * (DF + (double)q) * log1p(square / DF);
 }
 
-/* v_next of a level; returns the log of what it has to be accepted by, less the
- * rows' part */
+/* What proposals are made of, level after level: normal numbers into v_next,
+ * how wide those of a level are into v_log. */
+static void draw_noise(struct crossed_chain* c,
+                       const struct crossed_factor* f) {
+  for (size_t g = 0; g < f->n_level; ++g) {
+    tb_rng_fill_norm(c->p_rng, c->v_next + g * f->n_effect, f->n_effect);
+    c->v_log[g] = c->p->is_quadratic
+                      ? 1
+                      : sqrt(DF / (2 * tb_rng_gamma(c->p_rng, DF / 2)));
+  }
+}
+
+/* v_next of a level, from noise; returns the log of what it has to be accepted
+ * by, less the rows' part */
 static double propose(struct crossed_chain* c,
                       const struct crossed_factor* f,
                       const double (*precision)[Q],
@@ -165,7 +197,8 @@ static double propose(struct crossed_chain* c,
   double* v_next = c->v_next + g * q;
   const double* v_u = c->v_u + f->at_effect + g * q;
   crossed_square L;
-  double v_step[Q], wide = 1;
+  double v_step[Q];
+  const double wide = c->v_log[g];
   if (!level_chol(c, f, precision, g, L)) {
     memcpy(v_next, v_u, q * sizeof(double));
     return -INFINITY;
@@ -173,10 +206,6 @@ static double propose(struct crossed_chain* c,
   level_step(c, f, precision, g, (const double(*)[Q])L, v_step);
   for (size_t a = 0; a < q; ++a) {
     v_mode[a] += v_step[a];
-    v_next[a] = tb_rng_norm(c->p_rng);
-  }
-  if (!c->p->is_quadratic) {
-    wide = sqrt(DF / (2 * tb_rng_gamma(c->p_rng, DF / 2)));
   }
   crossed_solve_transposed(q, (const double(*)[Q])L, v_next);
   for (size_t a = 0; a < q; ++a) {
@@ -192,11 +221,15 @@ static double propose(struct crossed_chain* c,
 
 /* One step of Newton's method for every level; v_square stays that of before.
  */
-static void climb(struct crossed_chain* c,
-                  const struct crossed_factor* f,
-                  const double (*precision)[Q]) {
+static void
+climb(struct crossed_chain* c, size_t factor, const double (*precision)[Q]) {
+  const struct crossed_factor* f = &c->p->v_factor[factor];
   const size_t q = f->n_effect;
-  look_at_levels(c, f);
+  look_at_levels(c, factor);
+#ifdef _OPENMP
+  const int n_thread = (int)crossed_n_thread(c, f->n_level, LEVELS_EACH);
+#pragma omp parallel for num_threads(n_thread) if (n_thread > 1)
+#endif
   for (size_t g = 0; g < f->n_level; ++g) {
     crossed_square L;
     double v_step[Q];
@@ -210,31 +243,63 @@ static void climb(struct crossed_chain* c,
   }
 }
 
-/* v_log: what the log density of each level's rows gains by v_shift; those are
- * eta's next */
-static void gain(struct crossed_chain* c, const struct crossed_factor* f) {
-  double v_eta[CROSSED_TILE], v_new[CROSSED_TILE], v_old[CROSSED_TILE];
-  memset(c->v_log, 0, f->n_level * sizeof(double));
-  for (size_t first = 0; first < c->p->n_row; first += CROSSED_TILE) {
-    const size_t n = tb_min(CROSSED_TILE, c->p->n_row - first);
-    const int32_t* v_g = f->v_level + first;
-    crossed_look(c, first, n, c->v_eta + first, v_old, NULL, NULL);
-    crossed_spread(f, c->v_shift, first, n, c->v_eta + first, v_eta);
-    crossed_look(c, first, n, v_eta, v_new, NULL, NULL);
-    for (size_t i = 0; i < n; ++i) {
-      c->v_log[v_g[i]] += v_new[i] - v_old[i];
-    }
+/* v_next of all levels; v_score: see propose(), the scores are lost */
+static void propose_all(struct crossed_chain* c,
+                        const struct crossed_factor* f,
+                        const double (*precision)[Q]) {
+  /* a level's place is where its first score was, which it alone reads */
+  draw_noise(c, f);
+#ifdef _OPENMP
+  const int n_thread = (int)crossed_n_thread(c, f->n_level, LEVELS_EACH);
+#pragma omp parallel for num_threads(n_thread) if (n_thread > 1)
+#endif
+  for (size_t g = 0; g < f->n_level; ++g) {
+    const double log_ratio = propose(c, f, precision, g);
+    c->v_score[g * f->n_effect] = log_ratio;
   }
-  c->p_sweep->n_row += 2 * (double)c->p->n_row;
 }
 
-/* eta, with v_shift in the effects of the factor */
-static void move_eta(struct crossed_chain* c, const struct crossed_factor* f) {
-  for (size_t first = 0; first < c->p->n_row; first += CROSSED_TILE) {
-    const size_t n = tb_min(CROSSED_TILE, c->p->n_row - first);
-    double* v_eta = c->v_eta + first;
-    crossed_spread(f, c->v_shift, first, n, v_eta, v_eta);
+/* what the density of each row gains by v_shift */
+static void look_at_gain(const struct crossed_pass* pass,
+                         size_t first,
+                         size_t n,
+                         double* v_sum,
+                         double* v_row) {
+  const struct crossed_chain* c = pass->c;
+  const struct crossed_factor* f = &c->p->v_factor[pass->from];
+  double v_eta[CROSSED_TILE], v_old[CROSSED_TILE];
+  (void)v_sum;
+  crossed_look(c, first, n, c->v_eta + first, v_old, NULL, NULL);
+  crossed_spread(f, c->v_shift, first, n, c->v_eta + first, v_eta);
+  crossed_look(c, first, n, v_eta, v_row, NULL, NULL);
+  for (size_t i = 0; i < n; ++i) {
+    v_row[i] -= v_old[i];
   }
+}
+
+static void add_gain(const struct crossed_pass* pass,
+                     size_t factor,
+                     size_t first,
+                     const uint16_t* v_place,
+                     size_t n,
+                     const double* v_row) {
+  const struct crossed_chain* c = pass->c;
+  const int32_t* v_g = c->p->v_factor[factor].v_level + first;
+  for (size_t k = 0; k < n; ++k) {
+    c->v_log[v_g[v_place[k]]] += v_row[v_place[k]];
+  }
+}
+
+/* v_log: what the log density of each level's rows gains by v_shift */
+static void gain(struct crossed_chain* c, size_t factor) {
+  memset(c->v_log, 0, c->p->v_factor[factor].n_level * sizeof(double));
+  const struct crossed_pass pass = {.c = c,
+                                    .from = factor,
+                                    .to = factor + 1,
+                                    .n_look = 2,
+                                    .look = look_at_gain,
+                                    .add = add_gain};
+  crossed_go(&pass);
 }
 
 /* v_shift := v_next - u; where a level stays, 0 */
@@ -254,18 +319,15 @@ void crossed_draw_effects(struct crossed_chain* c, size_t factor) {
   const double(*P)[Q] = (const double(*)[Q])precision;
   memcpy(c->v_mode, c->v_place + f->at_effect, f->n_level * q * sizeof(double));
   for (size_t k = 1; k < N_NEWTON && !c->p->is_quadratic; ++k) {
-    climb(c, f, P);
+    climb(c, factor, P);
   }
-  look_at_levels(c, f);
-  double* v_test = c->v_score; /* a level's score is not needed after it */
-  for (size_t g = 0; g < f->n_level; ++g) {
-    v_test[g] = propose(c, f, P, g);
-  }
+  look_at_levels(c, factor);
+  propose_all(c, f, P);
   set_shift(c, f);
   if (!c->p->is_quadratic) {
-    gain(c, f);
+    gain(c, factor);
     for (size_t g = 0; g < f->n_level; ++g) {
-      const double log_ratio = v_test[g] + c->v_log[g];
+      const double log_ratio = c->v_score[g * q] + c->v_log[g];
       const double coin = log(tb_rng_unif(c->p_rng));
       c->p_sweep->n_propose += 1;
       if (coin < log_ratio) {
@@ -278,7 +340,7 @@ void crossed_draw_effects(struct crossed_chain* c, size_t factor) {
     }
   }
   memcpy(v_u, c->v_next, f->n_level * q * sizeof(double));
-  move_eta(c, f);
+  crossed_shift_eta(c, f, c->v_shift);
 }
 
 /* Levels that a step makes worse go half of it, and again half. */
@@ -291,11 +353,11 @@ void crossed_climb_effects(struct crossed_chain* c, size_t factor) {
   crossed_precision(f, c->v_theta + f->at_lambda, precision);
   const double(*P)[Q] = (const double(*)[Q])precision;
   memcpy(c->v_mode, v_u, f->n_level * q * sizeof(double));
-  climb(c, f, P);
+  climb(c, factor, P);
   memcpy(c->v_next, c->v_mode, f->n_level * q * sizeof(double));
   for (size_t k = 0; k < N_HALF; ++k) {
     set_shift(c, f);
-    gain(c, f);
+    gain(c, factor);
     bool is_done = true;
     for (size_t g = 0; g < f->n_level; ++g) {
       const double more = c->v_log[g] + log_normal(q, P, c->v_next + g * q) -
@@ -317,5 +379,5 @@ void crossed_climb_effects(struct crossed_chain* c, size_t factor) {
   set_shift(c, f);
   memcpy(v_u, c->v_next, f->n_level * q * sizeof(double));
   memcpy(c->v_place + f->at_effect, v_u, f->n_level * q * sizeof(double));
-  move_eta(c, f);
+  crossed_shift_eta(c, f, c->v_shift);
 }

@@ -26,16 +26,19 @@
 #define TB_MODELS_CROSSED_INSIDE_H
 
 #include "base/arena.h"
+#include "base/clip.h"
 #include "models/model.h"
 #include "models/sweeps.h"
 #include "priors/prior.h"
 #include "responses/response.h"
 
 enum {
-  CROSSED_FACTOR = 8, /* factors at most */
-  CROSSED_EFFECT = 3, /* effects of a level at most, q */
-  CROSSED_LAMBDA = 6, /* q (q + 1) / 2 */
-  CROSSED_TILE = 512  /* rows */
+  CROSSED_FACTOR = 8,  /* factors at most */
+  CROSSED_EFFECT = 3,  /* effects of a level at most, q */
+  CROSSED_LAMBDA = 6,  /* q (q + 1) / 2 */
+  CROSSED_TILE = 512,  /* rows */
+  CROSSED_VALUE = 2,   /* numbers of a row that its levels add up, at most */
+  CROSSED_STRETCH = 64 /* tiles that threads share out at a time */
 };
 
 /* priors of standard deviations: numbers of R/prior-lkj.R */
@@ -89,6 +92,9 @@ struct crossed {
   struct tb_prior prior; /* of beta and s; flat in lambda */
   bool is_quadratic;     /* is the response normal? */
   bool is_normal;        /* is the prior of beta, or flat? */
+  size_t n_datum; /* rows that were given; n_row: those that are kept, fewer
+                     where they are cells, see crossed-cells.c */
+  double square_within; /* of cells */
   size_t n_row, n_coef, n_aux, n_factor, n_effect, n_lambda, n_column;
   size_t n_level_most, n_part_most;
   double** v_column; /* n_column */
@@ -111,7 +117,8 @@ struct crossed_chain {
   struct tb_rng* p_rng;
   struct tb_sweep* p_sweep;
   struct tb_response_point point;
-  double log_lik; /* at eta; not kept where the response is normal */
+  double log_lik;  /* at eta; not kept where the response is normal */
+  size_t n_thread; /* that passes may use, at least 1 */
   /* state */
   double* v_count;  /* sweeps of warmup; sweeps after it, in the moments */
   double* v_u;      /* n_effect */
@@ -137,6 +144,8 @@ struct crossed_chain {
   double* v_hessian;  /* n_dim x n_dim */
   double* v_chol;     /* n_coef x n_coef */
   double* v_tile;     /* CROSSED_TILE x n_coef */
+  double* v_row;      /* see crossed-pass.c; at most CROSSED_STRETCH tiles */
+  double* v_sum;      /* likewise */
   double* v_block;    /* of joint draws, normal responses alone: see
                          crossed_n_block() */
   double* v_solution; /* n_effect, and so below */
@@ -145,6 +154,28 @@ struct crossed_chain {
   double* v_image;
 };
 
+/* ---- crossed-cells.c: rows that are equal but for y ---- */
+
+/* Rows as they come in. */
+struct crossed_input {
+  size_t n_row, n_column, n_factor;
+  const struct tb_param *p_x, *p_y, *p_level; /* n_row each: columns, one, */
+  const struct tb_param *p_weight, *p_offset; /* factors; NULL: none */
+};
+
+/* v_order (n_row): rows by the levels of the first factor, and then by cells;
+ * v_begin (n_row + 1) gets where each cell begins in it. p_n_cell 0: there are
+ * hardly fewer cells than rows. */
+enum tb_status crossed_find_cells(const struct crossed_input* in,
+                                  uint32_t* v_order,
+                                  uint32_t* v_begin,
+                                  size_t* p_n_cell);
+/* v_y, v_weight (n_row: cells) and square_within */
+void crossed_fill_cells(struct crossed* p,
+                        const struct crossed_input* in,
+                        const uint32_t* v_order,
+                        const uint32_t* v_begin);
+
 /* ---- crossed-rows.c: rows on their way in ---- */
 
 enum tb_status crossed_take_rows(struct crossed* p,
@@ -152,6 +183,41 @@ enum tb_status crossed_take_rows(struct crossed* p,
 enum tb_status crossed_find_ties(struct crossed* p);
 enum tb_status crossed_find_links(struct crossed* p);
 void crossed_release(struct crossed* p);
+
+/* ---- crossed-pass.c: passes over all rows, in threads ---- */
+
+struct crossed_pass {
+  struct crossed_chain* c;
+  size_t n_sum;    /* of a tile, at most crossed_n_sum() */
+  double* v_total; /* n_sum, SET: over all tiles */
+  size_t from, to; /* the factors whose levels rows add to; none: 0, 0 */
+  double n_look;   /* how often it looks at a row, for counts */
+  bool is_alone;   /* must tiles come one after the other? */
+  const void* p_context;
+  /* of n rows, in threads, so that nothing but theirs may be written: SETS
+   * v_sum (n_sum) and v_row (CROSSED_VALUE columns of CROSSED_TILE); NULL:
+   * nothing to do */
+  void (*look)(const struct crossed_pass* pass,
+               size_t first,
+               size_t n,
+               double* v_sum,
+               double* v_row);
+  /* ADDS v_row to the levels of the factor, of the n rows first + v_place */
+  void (*add)(const struct crossed_pass* pass,
+              size_t factor,
+              size_t first,
+              const uint16_t* v_place,
+              size_t n,
+              const double* v_row);
+};
+
+void crossed_go(const struct crossed_pass* pass);
+/* threads for n pieces of work, none of which has less than `each` */
+size_t crossed_n_thread(const struct crossed_chain* c, size_t n, size_t each);
+/* numbers that tiles sum up, at most */
+static inline size_t crossed_n_sum(const struct crossed* p) {
+  return tb_max(p->n_coef, CROSSED_EFFECT * (1 + CROSSED_EFFECT));
+}
 
 /* ---- crossed-look.c: rows, tile by tile ---- */
 
@@ -177,10 +243,21 @@ void crossed_add_design(const struct crossed* p,
                         size_t n,
                         const double* v_eta,
                         double* v_out);
+static inline double crossed_sum(size_t n, const double* v) {
+  double sum = 0;
+  for (size_t i = 0; i < n; ++i) {
+    sum += v[i];
+  }
+  return sum;
+}
+/* eta += z^T v_level of all rows */
+void crossed_shift_eta(struct crossed_chain* c,
+                       const struct crossed_factor* f,
+                       const double* v_level);
 /* eta and log_lik of the chain, from theta and u */
 void crossed_refresh(struct crossed_chain* c);
-/* log density of all rows at v_eta */
-double crossed_log_lik(const struct crossed_chain* c, const double* v_eta);
+/* log density of all rows at eta */
+double crossed_log_lik(struct crossed_chain* c);
 
 /* ---- crossed-covariance.c ---- */
 

@@ -24,7 +24,6 @@
  *   A p      v_image        n_effect
  *   blocks   v_block        q (q + 1) / 2 for each level: L of L L^T
  */
-#include "base/clip.h"
 #include "models/crossed-inside.h"
 
 #include <math.h>
@@ -54,18 +53,31 @@ size_t crossed_n_block(const struct crossed* p) {
 
 /* ---- rows ---- */
 
-/* ADDS z v_row of n rows to their levels' effects, those of v_sum */
-static void gather(const struct crossed_factor* f,
-                   size_t first,
-                   size_t n,
-                   const double* v_row,
-                   double* v_sum) {
+/* What a pass adds up by level: C Z (v_effect - v_less), of the factors in
+ * [from, from_end); v_less (NULL: none) is of the first. */
+struct cross {
+  size_t from, from_end;
+  const double* v_effect;
+  const double* v_less;
+  double* v_sum; /* n_effect, ADDED to */
+};
+
+/* ADDS z v_row of rows to their levels' effects, those of p_context */
+static void add_rows(const struct crossed_pass* pass,
+                     size_t factor,
+                     size_t first,
+                     const uint16_t* v_place,
+                     size_t n,
+                     const double* v_row) {
+  const struct crossed_factor* f = &pass->c->p->v_factor[factor];
+  const struct cross* cross = pass->p_context;
   const int32_t* v_g = f->v_level + first;
   const size_t q = f->n_effect;
-  v_sum += f->at_effect;
+  double* v_sum = cross->v_sum + f->at_effect;
   for (size_t a = 0; a < q; ++a) {
     const double* v_z = f->v_column[a] == NULL ? NULL : f->v_column[a] + first;
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t k = 0; k < n; ++k) {
+      const size_t i = v_place[k];
       v_sum[(size_t)v_g[i] * q + a] +=
           v_z == NULL ? v_row[i] : v_z[i] * v_row[i];
     }
@@ -96,6 +108,39 @@ weigh(const struct crossed_chain* c, size_t first, size_t n, double* v_row) {
   }
 }
 
+static void look_across(const struct crossed_pass* pass,
+                        size_t first,
+                        size_t n,
+                        double* v_sum,
+                        double* v_row) {
+  const struct crossed_chain* c = pass->c;
+  const struct cross* cross = pass->p_context;
+  double* v_less = v_row + CROSSED_TILE;
+  (void)v_sum;
+  spread(c->p, cross->from, cross->from_end, cross->v_effect, first, n, v_row);
+  if (cross->v_less != NULL) {
+    spread(c->p, 0, 1, cross->v_less, first, n, v_less);
+    for (size_t i = 0; i < n; ++i) {
+      v_row[i] -= v_less[i];
+    }
+  }
+  weigh(c, first, n, v_row);
+}
+
+static void add_across(struct crossed_chain* c,
+                       const struct cross* cross,
+                       size_t to,
+                       size_t to_end) {
+  const struct crossed_pass pass = {.c = c,
+                                    .from = to,
+                                    .to = to_end,
+                                    .n_look = 1,
+                                    .p_context = cross,
+                                    .look = look_across,
+                                    .add = add_rows};
+  crossed_go(&pass);
+}
+
 /* v_sum of the factors in [to, to_end) := sum of C Z v_effect, that of the
  * factors in [from, from_end), by level */
 static void cross(struct crossed_chain* c,
@@ -105,21 +150,12 @@ static void cross(struct crossed_chain* c,
                   size_t to,
                   size_t to_end,
                   double* v_sum) {
-  const struct crossed* p = c->p;
-  double v_row[CROSSED_TILE];
+  const struct cross cross = {from, from_end, v_effect, NULL, v_sum};
   for (size_t k = to; k < to_end; ++k) {
-    const struct crossed_factor* f = &p->v_factor[k];
+    const struct crossed_factor* f = &c->p->v_factor[k];
     memset(v_sum + f->at_effect, 0, f->n_level * f->n_effect * sizeof(double));
   }
-  for (size_t first = 0; first < p->n_row; first += CROSSED_TILE) {
-    const size_t n = tb_min(CROSSED_TILE, p->n_row - first);
-    spread(p, from, from_end, v_effect, first, n, v_row);
-    weigh(c, first, n, v_row);
-    for (size_t k = to; k < to_end; ++k) {
-      gather(&p->v_factor[k], first, n, v_row, v_sum);
-    }
-  }
-  c->p_sweep->n_row += (double)p->n_row;
+  add_across(c, &cross, to, to_end);
 }
 
 /* ---- blocks ---- */
@@ -132,6 +168,31 @@ static void read_block(size_t q, const double* v, crossed_square L) {
   }
 }
 
+/* z z^T of rows: to the blocks of their levels */
+static void add_blocks(const struct crossed_pass* pass,
+                       size_t factor,
+                       size_t first,
+                       const uint16_t* v_place,
+                       size_t n,
+                       const double* v_row) {
+  const struct crossed* p = pass->c->p;
+  const struct crossed_factor* f = &p->v_factor[factor];
+  double* v_block = *(double* const*)pass->p_context;
+  (void)v_row;
+  for (size_t k = 0; k < n; ++k) {
+    const size_t i = first + v_place[k];
+    const double w = p->v_weight == NULL ? 1 : p->v_weight[i];
+    double* v = v_block + (size_t)f->v_level[i] * n_square(f);
+    double z[Q];
+    for (size_t a = 0; a < f->n_effect; ++a) {
+      z[a] = f->v_column[a] == NULL ? 1 : f->v_column[a][i];
+      for (size_t b = 0; b <= a; ++b) {
+        *v++ += w * z[a] * z[b];
+      }
+    }
+  }
+}
+
 /* The blocks of Z^T C Z + P, and their factors; false: one has none. */
 static bool set_blocks(struct crossed_chain* c, const struct precisions* P) {
   const struct crossed* p = c->p;
@@ -140,17 +201,12 @@ static bool set_blocks(struct crossed_chain* c, const struct precisions* P) {
   for (size_t k = 0; k < p->n_factor; ++k) {
     const struct crossed_factor* f = &p->v_factor[k];
     const size_t q = f->n_effect, m = n_square(f);
-    for (size_t i = 0; i < p->n_row; ++i) {
-      const double w = p->v_weight == NULL ? 1 : p->v_weight[i];
-      double* v = v_block + (size_t)f->v_level[i] * m;
-      double z[Q];
-      for (size_t a = 0; a < q; ++a) {
-        z[a] = f->v_column[a] == NULL ? 1 : f->v_column[a][i];
-        for (size_t b = 0; b <= a; ++b) {
-          *v++ += w * z[a] * z[b];
-        }
-      }
-    }
+    const struct crossed_pass pass = {.c = c,
+                                      .from = k,
+                                      .to = k + 1,
+                                      .p_context = &v_block,
+                                      .add = add_blocks};
+    crossed_go(&pass);
     for (size_t g = 0; g < f->n_level; ++g) {
       crossed_square A, L;
       double* v = v_block + g * m;
@@ -205,7 +261,6 @@ static void apply(struct crossed_chain* c,
                   const double* v_at,
                   double* v_out) {
   const struct crossed* p = c->p;
-  double v_row[CROSSED_TILE], v_first[CROSSED_TILE];
   cross(c, 1, p->n_factor, v_at, 0, 1, v_out);
   solve_blocks(c, 0, 1, v_out, v_out);
   for (size_t k = 1; k < p->n_factor; ++k) {
@@ -221,25 +276,31 @@ static void apply(struct crossed_chain* c,
       }
     }
   }
-  for (size_t first = 0; first < p->n_row; first += CROSSED_TILE) {
-    const size_t n = tb_min(CROSSED_TILE, p->n_row - first);
-    spread(p, 1, p->n_factor, v_at, first, n, v_row);
-    spread(p, 0, 1, v_out, first, n, v_first);
-    for (size_t i = 0; i < n; ++i) {
-      v_row[i] -= v_first[i];
-    }
-    weigh(c, first, n, v_row);
-    for (size_t k = 1; k < p->n_factor; ++k) {
-      gather(&p->v_factor[k], first, n, v_row, v_out);
-    }
+  const struct cross cross = {1, p->n_factor, v_at, v_out, v_out};
+  add_across(c, &cross, 1, p->n_factor);
+}
+
+/* C (y - eta) + C^1/2 xi; one tile after the other, as the stream of the chain
+ * is drawn from */
+static void look_at_right(const struct crossed_pass* pass,
+                          size_t first,
+                          size_t n,
+                          double* v_sum,
+                          double* v_row) {
+  const struct crossed_chain* c = pass->c;
+  double* v_curvature = v_row + CROSSED_TILE;
+  double v_xi[CROSSED_TILE];
+  (void)v_sum;
+  crossed_look(c, first, n, c->v_eta + first, NULL, v_row, v_curvature);
+  tb_rng_fill_norm(c->p_rng, v_xi, n);
+  for (size_t i = 0; i < n; ++i) {
+    v_row[i] += sqrt(v_curvature[i]) * v_xi[i];
   }
-  c->p_sweep->n_row += (double)p->n_row;
 }
 
 /* v_residual := Z^T [C (y - eta) + C^1/2 xi] - P u + P^1/2 zeta */
 static bool set_right(struct crossed_chain* c, const struct precisions* P) {
   const struct crossed* p = c->p;
-  double v_score[CROSSED_TILE], v_curvature[CROSSED_TILE], v_xi[CROSSED_TILE];
   for (size_t k = 0; k < p->n_factor; ++k) {
     const struct crossed_factor* f = &p->v_factor[k];
     const size_t q = f->n_effect;
@@ -263,18 +324,15 @@ static bool set_right(struct crossed_chain* c, const struct precisions* P) {
       }
     }
   }
-  for (size_t first = 0; first < p->n_row; first += CROSSED_TILE) {
-    const size_t n = tb_min(CROSSED_TILE, p->n_row - first);
-    crossed_look(c, first, n, c->v_eta + first, NULL, v_score, v_curvature);
-    tb_rng_fill_norm(c->p_rng, v_xi, n);
-    for (size_t i = 0; i < n; ++i) {
-      v_score[i] += sqrt(v_curvature[i]) * v_xi[i];
-    }
-    for (size_t k = 0; k < p->n_factor; ++k) {
-      gather(&p->v_factor[k], first, n, v_score, c->v_residual);
-    }
-  }
-  c->p_sweep->n_row += (double)p->n_row;
+  const struct cross cross = {.v_sum = c->v_residual};
+  const struct crossed_pass pass = {.c = c,
+                                    .to = p->n_factor,
+                                    .n_look = 1,
+                                    .is_alone = true,
+                                    .p_context = &cross,
+                                    .look = look_at_right,
+                                    .add = add_rows};
+  crossed_go(&pass);
   return true;
 }
 
@@ -348,11 +406,6 @@ void crossed_draw_jointly(struct crossed_chain* c) {
   }
   for (size_t k = 0; k < p->n_factor; ++k) {
     const struct crossed_factor* own = &p->v_factor[k];
-    for (size_t first = 0; first < p->n_row; first += CROSSED_TILE) {
-      const size_t n = tb_min(CROSSED_TILE, p->n_row - first);
-      double* v_eta = c->v_eta + first;
-      const double* v = c->v_solution + own->at_effect;
-      crossed_spread(own, v, first, n, v_eta, v_eta);
-    }
+    crossed_shift_eta(c, own, c->v_solution + own->at_effect);
   }
 }

@@ -78,38 +78,80 @@ void crossed_add_design(const struct crossed* p,
   }
 }
 
-double crossed_log_lik(const struct crossed_chain* c, const double* v_eta) {
-  double v_density[CROSSED_TILE], sum = 0;
-  for (size_t first = 0; first < c->p->n_row; first += CROSSED_TILE) {
-    const size_t n = tb_min(CROSSED_TILE, c->p->n_row - first);
-    double part = 0;
-    crossed_look(c, first, n, v_eta + first, v_density, NULL, NULL);
-    for (size_t i = 0; i < n; ++i) {
-      part += v_density[i];
-    }
-    sum += part;
-  }
-  c->p_sweep->n_row += (double)c->p->n_row;
+static void look_at_density(const struct crossed_pass* pass,
+                            size_t first,
+                            size_t n,
+                            double* v_sum,
+                            double* v_row) {
+  const struct crossed_chain* c = pass->c;
+  crossed_look(c, first, n, c->v_eta + first, v_row, NULL, NULL);
+  v_sum[0] = crossed_sum(n, v_row);
+}
+
+double crossed_log_lik(struct crossed_chain* c) {
+  double sum;
+  const struct crossed_pass pass = {.c = c,
+                                    .n_sum = 1,
+                                    .v_total = &sum,
+                                    .n_look = 1,
+                                    .look = look_at_density};
+  crossed_go(&pass);
   return sum;
 }
 
-void crossed_refresh(struct crossed_chain* c) {
+static void set_eta(const struct crossed_pass* pass,
+                    size_t first,
+                    size_t n,
+                    double* v_sum,
+                    double* v_row) {
+  const struct crossed_chain* c = pass->c;
   const struct crossed* p = c->p;
-  for (size_t first = 0; first < p->n_row; first += CROSSED_TILE) {
-    const size_t n = tb_min(CROSSED_TILE, p->n_row - first);
-    double* v_eta = c->v_eta + first;
-    if (p->v_offset == NULL) {
-      memset(v_eta, 0, n * sizeof(double));
-    } else {
-      memcpy(v_eta, p->v_offset + first, n * sizeof(double));
-    }
-    crossed_add_design(p, c->v_theta, first, n, v_eta, v_eta);
-    for (size_t k = 0; k < p->n_factor; ++k) {
-      const struct crossed_factor* f = &p->v_factor[k];
-      crossed_spread(f, c->v_u + f->at_effect, first, n, v_eta, v_eta);
-    }
+  double* v_eta = c->v_eta + first;
+  (void)v_sum;
+  (void)v_row;
+  if (p->v_offset == NULL) {
+    memset(v_eta, 0, n * sizeof(double));
+  } else {
+    memcpy(v_eta, p->v_offset + first, n * sizeof(double));
   }
-  if (!p->is_quadratic) {
-    c->log_lik = crossed_log_lik(c, c->v_eta);
+  crossed_add_design(p, c->v_theta, first, n, v_eta, v_eta);
+  for (size_t k = 0; k < p->n_factor; ++k) {
+    const struct crossed_factor* f = &p->v_factor[k];
+    crossed_spread(f, c->v_u + f->at_effect, first, n, v_eta, v_eta);
   }
+}
+
+void crossed_refresh(struct crossed_chain* c) {
+  const struct crossed_pass pass = {.c = c, .look = set_eta};
+  crossed_go(&pass);
+  if (!c->p->is_quadratic) {
+    c->log_lik = crossed_log_lik(c);
+  }
+}
+
+struct shift {
+  const struct crossed_factor* f;
+  const double* v_level;
+};
+
+static void shift_eta(const struct crossed_pass* pass,
+                      size_t first,
+                      size_t n,
+                      double* v_sum,
+                      double* v_row) {
+  const struct shift* shift = pass->p_context;
+  double* v_eta = pass->c->v_eta + first;
+  (void)v_sum;
+  (void)v_row;
+  crossed_spread(shift->f, shift->v_level, first, n, v_eta, v_eta);
+}
+
+void crossed_shift_eta(struct crossed_chain* c,
+                       const struct crossed_factor* f,
+                       const double* v_level) {
+  const struct shift shift = {f, v_level};
+  const struct crossed_pass pass = {.c = c,
+                                    .p_context = &shift,
+                                    .look = shift_eta};
+  crossed_go(&pass);
 }

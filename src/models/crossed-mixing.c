@@ -26,6 +26,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+size_t tb_crossed_n_row(const struct tb_model* p_model) {
+  const struct crossed* p = p_model->p_self;
+  return p->n_row;
+}
+
 size_t tb_crossed_n_pair(const struct tb_model* p_model) {
   const struct crossed* p = p_model->p_self;
   return p->n_link;
@@ -58,7 +63,7 @@ static void set_sizes(struct pair* pair) {
   }
   for (size_t s = 0; s < 2; ++s) {
     for (size_t g = 0; g < pair->f[s]->n_level; ++g) {
-      pair->v_size[s][g] += sum / (double)pair->p->n_row;
+      pair->v_size[s][g] += sum / (double)pair->p->n_datum;
     }
   }
 }

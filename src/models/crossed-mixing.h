@@ -11,6 +11,10 @@ struct tb_crossed_pair {
   double rate;   /* what a sweep leaves of where it starts from, at most */
 };
 
+/* Rows that are kept, of which equal ones are one where the response is normal.
+ */
+size_t tb_crossed_n_row(const struct tb_model* p_model);
+
 /* Their number. */
 size_t tb_crossed_n_pair(const struct tb_model* p_model);
 

@@ -8,18 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double
-level_at(const struct tb_param* p_level, size_t n_row, size_t k, size_t i) {
-  return tb_param_at(p_level, k * n_row + i);
+static double level_at(const struct crossed_input* in, size_t k, size_t i) {
+  return tb_param_at(in->p_level, k * in->n_row + i);
 }
 
 /* Are the levels of every factor some of theirs? */
 static bool has_levels(const struct crossed* p,
-                       const struct tb_param* p_level) {
+                       const struct crossed_input* in) {
   for (size_t k = 0; k < p->n_factor; ++k) {
     const double most = (double)p->v_factor[k].n_level;
-    for (size_t i = 0; i < p->n_row; ++i) {
-      const double level = level_at(p_level, p->n_row, k, i);
+    for (size_t i = 0; i < in->n_row; ++i) {
+      const double level = level_at(in, k, i);
       if (!(level >= 1 && level <= most) || level != floor(level)) {
         return false;
       }
@@ -31,22 +30,21 @@ static bool has_levels(const struct crossed* p,
 /* v_order (n_row): rows by the levels of the first factor, those of a level as
  * they came */
 static enum tb_status sort_rows(const struct crossed* p,
-                                const struct tb_param* p_level,
+                                const struct crossed_input* in,
                                 uint32_t* v_order) {
   const size_t n_level = p->v_factor[0].n_level;
   uint32_t* v_next = calloc(n_level + 1, sizeof(*v_next));
   if (v_next == NULL) {
     return TB_STATUS_memory;
   }
-  for (size_t i = 0; i < p->n_row; ++i) {
-    v_next[(size_t)level_at(p_level, p->n_row, 0, i)] += 1;
+  for (size_t i = 0; i < in->n_row; ++i) {
+    v_next[(size_t)level_at(in, 0, i)] += 1;
   }
   for (size_t g = 0; g < n_level; ++g) {
     v_next[g + 1] += v_next[g];
   }
-  for (size_t i = 0; i < p->n_row; ++i) {
-    const size_t g = (size_t)level_at(p_level, p->n_row, 0, i) - 1;
-    v_order[v_next[g]++] = (uint32_t)i;
+  for (size_t i = 0; i < in->n_row; ++i) {
+    v_order[v_next[(size_t)level_at(in, 0, i) - 1]++] = (uint32_t)i;
   }
   free(v_next);
   return TB_STATUS_ok;
@@ -62,18 +60,17 @@ static bool is_ones(const double* v, size_t n) {
 
 /* Where they lie; with a NULL base it only counts. */
 static void lay_out(struct crossed* p,
-                    const struct tb_param* p_x,
+                    const struct crossed_input* in,
                     bool has_weight,
-                    bool has_offset,
                     struct tb_arena* p_arena) {
   const size_t n = p->n_row;
   for (size_t j = 0; j < p->n_column; ++j) {
-    const bool is_one = is_ones(p_x->v_value + j * n, n);
+    const bool is_one = is_ones(in->p_x->v_value + j * in->n_row, in->n_row);
     p->v_column[j] = is_one ? NULL : tb_arena_doubles(p_arena, n);
   }
   p->v_y = tb_arena_doubles(p_arena, n);
   p->v_weight = has_weight ? tb_arena_doubles(p_arena, n) : NULL;
-  p->v_offset = has_offset ? tb_arena_doubles(p_arena, n) : NULL;
+  p->v_offset = in->p_offset == NULL ? NULL : tb_arena_doubles(p_arena, n);
   for (size_t k = 0; k < p->n_factor; ++k) {
     p->v_factor[k].v_level = tb_arena_take(p_arena, n * sizeof(int32_t));
   }
@@ -100,48 +97,101 @@ static void set_effect_columns(struct crossed_factor* f,
   }
 }
 
+/* Cells where rows repeat and the response is normal: v_begin NULL where not.
+ */
+static enum tb_status order_rows(struct crossed* p,
+                                 const struct crossed_input* in,
+                                 uint32_t* v_order,
+                                 uint32_t** v_begin) {
+  size_t n_cell = 0;
+  enum tb_status status = sort_rows(p, in, v_order);
+  *v_begin = NULL;
+  if (status != TB_STATUS_ok || !p->is_quadratic) {
+    return status;
+  }
+  *v_begin = malloc((in->n_row + 1) * sizeof(**v_begin));
+  if (*v_begin == NULL) {
+    return TB_STATUS_memory;
+  }
+  status = crossed_find_cells(in, v_order, *v_begin, &n_cell);
+  if (status == TB_STATUS_ok && n_cell > 0) {
+    p->n_row = n_cell;
+    return status;
+  }
+  free(*v_begin);
+  *v_begin = NULL;
+  return status == TB_STATUS_ok ? sort_rows(p, in, v_order) : status;
+}
+
+/* v_begin: of cells, or NULL; v_order is lost */
+static void fill_rows(struct crossed* p,
+                      const struct crossed_input* in,
+                      uint32_t* v_order,
+                      const uint32_t* v_begin) {
+  const size_t n = p->n_row;
+  if (v_begin == NULL) {
+    put(in->p_y, 0, v_order, n, p->v_y);
+    put(in->p_weight, 0, v_order, n, p->v_weight);
+  } else {
+    crossed_fill_cells(p, in, v_order, v_begin);
+    for (size_t k = 0; k < n; ++k) {
+      v_order[k] = v_order[v_begin[k]];
+    }
+  }
+  for (size_t j = 0; j < p->n_column; ++j) {
+    put(in->p_x, j * in->n_row, v_order, n, p->v_column[j]);
+  }
+  put(in->p_offset, 0, v_order, n, p->v_offset);
+  for (size_t k = 0; k < p->n_factor; ++k) {
+    struct crossed_factor* f = &p->v_factor[k];
+    for (size_t i = 0; i < n; ++i) {
+      f->v_level[i] = (int32_t)level_at(in, k, v_order[i]) - 1;
+    }
+    set_effect_columns(f, p);
+  }
+}
+
 enum tb_status crossed_take_rows(struct crossed* p,
                                  const struct tb_params* p_params) {
-  const struct tb_param* p_x = tb_params_find(p_params, "x");
-  const struct tb_param* p_y = tb_params_find(p_params, "y");
-  const struct tb_param* p_weight = tb_params_find(p_params, "weights");
-  const struct tb_param* p_offset = tb_params_find(p_params, "offset");
-  const struct tb_param* p_level = tb_params_find(p_params, "level");
-  if (p_y == NULL || p_y->n_value == 0 || p_y->n_value > UINT32_MAX) {
+  struct crossed_input in = {.n_column = p->n_column,
+                             .n_factor = p->n_factor,
+                             .p_x = tb_params_find(p_params, "x"),
+                             .p_y = tb_params_find(p_params, "y"),
+                             .p_weight = tb_params_find(p_params, "weights"),
+                             .p_offset = tb_params_find(p_params, "offset"),
+                             .p_level = tb_params_find(p_params, "level")};
+  if (in.p_y == NULL || in.p_y->n_value == 0 || in.p_y->n_value > UINT32_MAX) {
     return TB_STATUS_argument;
   }
-  const size_t n = p->n_row = p_y->n_value;
-  if (p_x == NULL || p_x->n_value != n * p->n_column || p_level == NULL ||
-      p_level->n_value != n * p->n_factor ||
-      (p_weight != NULL && p_weight->n_value != n) ||
-      (p_offset != NULL && p_offset->n_value != n) || !has_levels(p, p_level)) {
+  const size_t n = in.n_row = p->n_row = p->n_datum = in.p_y->n_value;
+  if (in.p_x == NULL || in.p_x->n_value != n * p->n_column ||
+      in.p_level == NULL || in.p_level->n_value != n * p->n_factor ||
+      (in.p_weight != NULL && in.p_weight->n_value != n) ||
+      (in.p_offset != NULL && in.p_offset->n_value != n) ||
+      !has_levels(p, &in)) {
     return TB_STATUS_argument;
   }
-  struct tb_arena arena = {NULL, 0};
-  lay_out(p, p_x, p_weight != NULL, p_offset != NULL, &arena);
-  p->n_byte = arena.n_used + 64;
-  p->p_rows = tb_big_alloc(p->n_byte);
+  uint32_t* v_begin = NULL;
   uint32_t* v_order = malloc(n * sizeof(*v_order));
-  enum tb_status status = p->p_rows == NULL || v_order == NULL
+  enum tb_status status = v_order == NULL
                               ? TB_STATUS_memory
-                              : sort_rows(p, p_level, v_order);
+                              : order_rows(p, &in, v_order, &v_begin);
   if (status == TB_STATUS_ok) {
-    arena = (struct tb_arena){(char*)tb_align((size_t)(uintptr_t)p->p_rows), 0};
-    lay_out(p, p_x, p_weight != NULL, p_offset != NULL, &arena);
-    for (size_t j = 0; j < p->n_column; ++j) {
-      put(p_x, j * n, v_order, n, p->v_column[j]);
-    }
-    put(p_y, 0, v_order, n, p->v_y);
-    put(p_weight, 0, v_order, n, p->v_weight);
-    put(p_offset, 0, v_order, n, p->v_offset);
-    for (size_t k = 0; k < p->n_factor; ++k) {
-      struct crossed_factor* f = &p->v_factor[k];
-      for (size_t i = 0; i < n; ++i) {
-        f->v_level[i] = (int32_t)level_at(p_level, n, k, v_order[i]) - 1;
-      }
-      set_effect_columns(f, p);
+    const bool has_weight = in.p_weight != NULL || v_begin != NULL;
+    struct tb_arena arena = {NULL, 0};
+    lay_out(p, &in, has_weight, &arena);
+    p->n_byte = arena.n_used + 64;
+    p->p_rows = tb_big_alloc(p->n_byte);
+    if (p->p_rows == NULL) {
+      status = TB_STATUS_memory;
+    } else {
+      arena =
+          (struct tb_arena){(char*)tb_align((size_t)(uintptr_t)p->p_rows), 0};
+      lay_out(p, &in, has_weight, &arena);
+      fill_rows(p, &in, v_order, v_begin);
     }
   }
+  free(v_begin);
   free(v_order);
   return status;
 }

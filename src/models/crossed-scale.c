@@ -17,7 +17,6 @@
  *   v         v_next      n_level x q    scratch
  *   F'_a v    v_mode      n_level        scratch: what u_a gains
  */
-#include "base/clip.h"
 #include "base/slice.h"
 #include "models/crossed-inside.h"
 
@@ -114,14 +113,24 @@ static void add_gain(const struct crossed_chain* c,
   }
 }
 
+static void take_gain(const struct crossed_pass* pass,
+                      size_t first,
+                      size_t n,
+                      double* v_sum,
+                      double* v_row) {
+  double* v_eta = pass->c->v_eta + first;
+  (void)v_sum;
+  (void)v_row;
+  add_gain(pass->c, pass->p_context, first, n, v_eta, v_eta);
+}
+
 /* eta and u_a, with what v_mode has; lambda of the row. */
 static void accept(struct crossed_chain* c, const struct along* along) {
   const struct crossed_factor* f = along->f;
-  for (size_t first = 0; first < c->p->n_row; first += CROSSED_TILE) {
-    const size_t n = tb_min(CROSSED_TILE, c->p->n_row - first);
-    double* v_eta = c->v_eta + first;
-    add_gain(c, along, first, n, v_eta, v_eta);
-  }
+  const struct crossed_pass pass = {.c = c,
+                                    .p_context = along,
+                                    .look = take_gain};
+  crossed_go(&pass);
   for (size_t g = 0; g < f->n_level; ++g) {
     c->v_u[f->at_effect + g * f->n_effect + along->effect] += c->v_mode[g];
   }
@@ -130,24 +139,53 @@ static void accept(struct crossed_chain* c, const struct along* along) {
          f->n_lambda * sizeof(double));
 }
 
-/* ADDS the sums over n rows */
-static void add_sums(const struct crossed_chain* c,
-                     struct along* along,
-                     size_t first,
-                     size_t n) {
+/* v_sum: slopes, then curvatures */
+static void look_along(const struct crossed_pass* pass,
+                       size_t first,
+                       size_t n,
+                       double* v_sum,
+                       double* v_row) {
+  const struct crossed_chain* c = pass->c;
+  const struct along* along = pass->p_context;
   const size_t a = along->effect, q = along->f->n_effect;
   const int32_t* v_g = along->f->v_level + first;
   const double* v_z = along->f->v_column[a];
-  double v_score[CROSSED_TILE], v_curvature[CROSSED_TILE];
-  crossed_look(c, first, n, c->v_eta + first, NULL, v_score, v_curvature);
+  const double* v_curvature = v_row + CROSSED_TILE;
+  crossed_look(c,
+               first,
+               n,
+               c->v_eta + first,
+               NULL,
+               v_row,
+               v_row + CROSSED_TILE);
+  memset(v_sum, 0, pass->n_sum * sizeof(double));
   for (size_t i = 0; i < n; ++i) {
     const double z = v_z == NULL ? 1 : v_z[first + i];
     const double* v = c->v_next + (size_t)v_g[i] * q;
     for (size_t b = 0; b <= a; ++b) {
-      along->v_slope[b] += v_score[i] * z * v[b];
+      v_sum[b] += v_row[i] * z * v[b];
       for (size_t d = 0; d <= b; ++d) {
-        along->curvature[b][d] += v_curvature[i] * z * z * v[b] * v[d];
+        v_sum[Q * (1 + b) + d] += v_curvature[i] * z * z * v[b] * v[d];
       }
+    }
+  }
+}
+
+/* v_slope and curvature, of all rows */
+static void set_sums(struct crossed_chain* c, struct along* along) {
+  double v_total[Q * (1 + Q)];
+  const struct crossed_pass pass = {.c = c,
+                                    .n_sum = Q * (1 + Q),
+                                    .v_total = v_total,
+                                    .n_look = 1,
+                                    .p_context = along,
+                                    .look = look_along};
+  crossed_go(&pass);
+  for (size_t b = 0; b <= along->effect; ++b) {
+    along->v_slope[b] = v_total[b];
+    for (size_t d = 0; d <= b; ++d) {
+      along->curvature[b][d] = along->curvature[d][b] =
+          v_total[Q * (1 + b) + d];
     }
   }
 }
@@ -156,16 +194,7 @@ static void
 slice_row(struct crossed_chain* c, const struct crossed_factor* f, size_t a) {
   struct along along = along_of(c, f, a);
   double v_row[Q];
-  for (size_t first = 0; first < c->p->n_row; first += CROSSED_TILE) {
-    add_sums(c, &along, first, tb_min(CROSSED_TILE, c->p->n_row - first));
-  }
-  for (size_t b = 0; b < a; ++b) {
-    along.curvature[b][a] = along.curvature[a][b];
-    for (size_t d = 0; d < b; ++d) {
-      along.curvature[d][b] = along.curvature[b][d];
-    }
-  }
-  c->p_sweep->n_row += (double)c->p->n_row;
+  set_sums(c, &along);
   for (size_t b = 0; b <= a; ++b) {
     if (b == a || f->is_correlated) {
       /* one width wherever the chain is on the line: the curvature is not */
@@ -179,22 +208,30 @@ slice_row(struct crossed_chain* c, const struct crossed_factor* f, size_t a) {
   accept(c, &along);
 }
 
+static void look_at_gain(const struct crossed_pass* pass,
+                         size_t first,
+                         size_t n,
+                         double* v_sum,
+                         double* v_row) {
+  const struct crossed_chain* c = pass->c;
+  double v_eta[CROSSED_TILE];
+  add_gain(c, pass->p_context, first, n, c->v_eta + first, v_eta);
+  crossed_look(c, first, n, v_eta, v_row, NULL, NULL);
+  v_sum[0] = crossed_sum(n, v_row);
+}
+
 /* log density of all rows, with what v_mode has */
-static double log_lik_of_gain(const struct crossed_chain* c,
+static double log_lik_of_gain(struct crossed_chain* c,
                               const struct along* along) {
-  double v_eta[CROSSED_TILE], v_density[CROSSED_TILE], log_lik = 0;
-  for (size_t first = 0; first < c->p->n_row; first += CROSSED_TILE) {
-    const size_t n = tb_min(CROSSED_TILE, c->p->n_row - first);
-    double part = 0;
-    add_gain(c, along, first, n, c->v_eta + first, v_eta);
-    crossed_look(c, first, n, v_eta, v_density, NULL, NULL);
-    for (size_t i = 0; i < n; ++i) {
-      part += v_density[i];
-    }
-    log_lik += part;
-  }
-  c->p_sweep->n_row += (double)c->p->n_row;
-  return log_lik;
+  double sum;
+  const struct crossed_pass pass = {.c = c,
+                                    .n_sum = 1,
+                                    .v_total = &sum,
+                                    .n_look = 1,
+                                    .p_context = along,
+                                    .look = look_at_gain};
+  crossed_go(&pass);
+  return sum;
 }
 
 /* a normal step of lambda l, of row a; times: of the size that warmup finds */
@@ -262,28 +299,38 @@ static double log_aux(const void* p_context, double x) {
       tb_prior_is_outside(&model->prior, c->v_theta)) {
     sum = -INFINITY;
   } else if (model->is_quadratic) {
-    sum -= (double)model->n_row * x + 0.5 * p->rss * exp(-2 * x);
+    sum -= (double)model->n_datum * x + 0.5 * p->rss * exp(-2 * x);
   } else {
     const double* v_aux = c->v_theta + model->prior.n_dim - model->n_aux;
     c->point = tb_response_at(&model->response, v_aux);
-    sum += crossed_log_lik(c, c->v_eta);
+    sum += crossed_log_lik(c);
   }
   c->v_theta[p->at] = before;
   return sum;
 }
 
-static double residual_squares(const struct crossed_chain* c) {
+static void look_at_residuals(const struct crossed_pass* pass,
+                              size_t first,
+                              size_t n,
+                              double* v_sum,
+                              double* v_row) {
+  const struct crossed_chain* c = pass->c;
   const struct crossed* p = c->p;
-  double sum = 0;
-  for (size_t first = 0; first < p->n_row; first += CROSSED_TILE) {
-    const size_t n = tb_min(CROSSED_TILE, p->n_row - first);
-    double part = 0;
-    for (size_t i = first; i < first + n; ++i) {
-      const double e = p->v_y[i] - c->v_eta[i];
-      part += (p->v_weight == NULL ? 1 : p->v_weight[i]) * e * e;
-    }
-    sum += part;
+  (void)v_row;
+  v_sum[0] = 0;
+  for (size_t i = first; i < first + n; ++i) {
+    const double e = p->v_y[i] - c->v_eta[i];
+    v_sum[0] += (p->v_weight == NULL ? 1 : p->v_weight[i]) * e * e;
   }
+}
+
+static double residual_squares(struct crossed_chain* c) {
+  double sum;
+  const struct crossed_pass pass = {.c = c,
+                                    .n_sum = 1,
+                                    .v_total = &sum,
+                                    .look = look_at_residuals};
+  crossed_go(&pass);
   return sum;
 }
 
@@ -296,14 +343,14 @@ void crossed_draw_aux(struct crossed_chain* c) {
     const double before = c->v_theta[first + k];
     double width = exp(*p_width);
     if (p->is_quadratic) {
-      given.rss = residual_squares(c);
-      width = fmin(1.5, 3 / sqrt(2 * (double)p->n_row));
+      given.rss = residual_squares(c) + p->square_within;
+      width = fmin(1.5, 3 / sqrt(2 * (double)p->n_datum));
     }
     const double x = tb_slice_step(log_aux, &given, before, width, c->p_rng);
     c->v_theta[first + k] = x;
     c->point = tb_response_at(&p->response, c->v_theta + first);
     if (!p->is_quadratic) {
-      c->log_lik = crossed_log_lik(c, c->v_eta);
+      c->log_lik = crossed_log_lik(c);
       if (c->p_sweep->is_warmup) {
         /* toward three times its moves, which are about half an sd's */
         const double far = log(fmax(3 * fabs(x - before), 1e-6));

@@ -1,6 +1,5 @@
 /* A sweep of crossed effects: coefficients, effects, covariances, each given
  * all else, and the moves between them. What is tuned is tuned in warmup. */
-#include "base/clip.h"
 #include "models/crossed-inside.h"
 
 #include <math.h>
@@ -48,6 +47,10 @@ static void lay_out_scratch(struct crossed_chain* c, struct tb_arena* p_arena) {
   c->v_hessian = tb_arena_doubles(p_arena, n_dim * n_dim);
   c->v_chol = tb_arena_doubles(p_arena, d * d);
   c->v_tile = tb_arena_doubles(p_arena, CROSSED_TILE * d);
+  const size_t n_tile =
+      tb_min(CROSSED_STRETCH, (p->n_row + CROSSED_TILE - 1) / CROSSED_TILE);
+  c->v_row = tb_arena_doubles(p_arena, n_tile * CROSSED_VALUE * CROSSED_TILE);
+  c->v_sum = tb_arena_doubles(p_arena, n_tile * crossed_n_sum(p));
   if (p->is_quadratic && p->n_factor > 1) {
     c->v_block = tb_arena_doubles(p_arena, crossed_n_block(p));
     c->v_solution = tb_arena_doubles(p_arena, p->n_effect);
@@ -79,7 +82,8 @@ static struct crossed_chain chain_of(const struct tb_model* p_model,
   struct crossed_chain c = {.p = p,
                             .v_theta = p_sweep->v_theta,
                             .p_rng = p_sweep->p_rng,
-                            .p_sweep = p_sweep};
+                            .p_sweep = p_sweep,
+                            .n_thread = tb_max(1, p_work->n_thread)};
   struct tb_arena state = {p_sweep->p_state, 0};
   struct tb_arena scratch = {p_work->p_scratch, 0};
   lay_out_state(&c, &state);

@@ -217,7 +217,7 @@ static enum tb_status set_parts(struct tb_model* p_model,
   if (status == TB_STATUS_ok) {
     status = crossed_find_links(p);
   }
-  p_model->n_data = p->n_row;
+  p_model->n_data = p->n_datum;
   return status;
 }
 
@@ -238,13 +238,14 @@ static uint64_t fingerprint(const struct tb_model* p_model,
                                 "prior_at",
                                 "prior_functional",
                                 "prior_shape"};
-  uint64_t hash = tb_hash_word((uint64_t)p->n_row, (uint64_t)p->n_coef);
+  uint64_t hash = tb_hash_word((uint64_t)p->n_datum, (uint64_t)p->n_coef);
   hash = tb_hash_doubles(hash, p->prior.v_kind, 3 * p_model->n_dim);
   for (size_t k = 0; k < sizeof(v_name) / sizeof(*v_name); ++k) {
     hash = tb_hash_param(hash, tb_params_find(p_params, v_name[k]));
   }
   hash = tb_hash_word(hash, p->v_weight != NULL);
   hash = tb_hash_word(hash, p->v_offset != NULL);
+  hash = tb_hash_doubles(hash, &p->square_within, 1);
   return tb_hash_bytes(hash, p->p_rows, p->n_byte);
 }
 

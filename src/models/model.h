@@ -35,6 +35,8 @@ struct tb_workspace {
   void* p_scratch;      /* workspace_size() bytes, this chain's alone */
   struct tb_rng* p_rng; /* the model's own stream, TB_STREAM_model; NULL asks a
                            TB_MODEL_NOISY model for its exact gradient */
+  size_t n_thread;      /* that the call may use; 0: one. What it computes does
+                           not depend on it. */
 };
 
 enum tb_model_flag {

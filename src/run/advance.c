@@ -1,5 +1,7 @@
 /* Steps: the start, a step and what follows from it, slices of them. */
+#include "base/clip.h"
 #include "base/norm.h"
+#include "base/threads.h"
 #include "run/inside.h"
 
 #include <math.h>
@@ -308,21 +310,55 @@ static void run_advance_serial(struct tb_run* p_run,
   }
 }
 
+/* Threads beyond one a chain are lent to the chains, in equal parts. */
+static size_t threads_of_chain(const struct tb_run* p_run, int n_threads) {
+  return tb_max(1, (size_t)n_threads / p_run->spec.n_chain);
+}
+
+static void advance_chain(struct tb_run* p_run,
+                          size_t c,
+                          const struct tb_recorder* p_recorder) {
+  const struct tb_report* p_report = &p_run->v_slot[c].report;
+  while (can_advance(p_run, p_report)) {
+    slot_advance(p_run, c, p_recorder);
+  }
+}
+
+static void advance_together(struct tb_run* p_run,
+                             int n_threads,
+                             const struct tb_recorder* p_recorder) {
+#ifdef _OPENMP
+  const int n_level = omp_get_max_active_levels();
+  omp_set_max_active_levels(n_level < 2 ? 2 : n_level);
+#pragma omp parallel for num_threads(n_threads) schedule(dynamic, 1)
+#endif
+  for (size_t c = 0; c < p_run->spec.n_chain; ++c) {
+    advance_chain(p_run, c, p_recorder);
+  }
+#ifdef _OPENMP
+  omp_set_max_active_levels(n_level);
+#endif
+  (void)n_threads;
+}
+
 static void run_advance_threads(struct tb_run* p_run,
                                 int n_threads,
                                 const struct tb_recorder* p_recorder) {
   const size_t n_chain = p_run->spec.n_chain;
-#ifdef _OPENMP
-#pragma omp parallel for num_threads(n_threads)                                \
-    schedule(dynamic, 1) if (n_threads > 1)
-#endif
   for (size_t c = 0; c < n_chain; ++c) {
-    struct tb_report* p_report = &p_run->v_slot[c].report;
-    while (can_advance(p_run, p_report)) {
-      slot_advance(p_run, c, p_recorder);
-    }
+    p_run->v_slot[c].chain.work.n_thread = threads_of_chain(p_run, n_threads);
   }
-  (void)n_threads;
+  if (n_threads > 1 && n_chain > 1) {
+    advance_together(p_run,
+                     (int)tb_min((size_t)n_threads, n_chain),
+                     p_recorder);
+    return;
+  }
+  /* outside of any region: threads of regions within one are started anew each
+   * time */
+  for (size_t c = 0; c < n_chain; ++c) {
+    advance_chain(p_run, c, p_recorder);
+  }
 }
 
 void tb_run_advance(struct tb_run* p_run,

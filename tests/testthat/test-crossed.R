@@ -129,6 +129,94 @@ test_that("draws depend on the seed alone, and runs go on", {
   expect_identical(again$draws, fit$draws)
 })
 
+test_that("threads of a chain change no draw", {
+  withr::local_seed(6)
+  n <- 40000
+  data <- data.frame(a = sample(3000, n, TRUE), b = sample(1500, n, TRUE))
+  x <- cbind("(Intercept)" = 1, x = stats::rnorm(n))
+  eta <- x[, "x"] + stats::rnorm(3000)[data$a] + stats::rnorm(1500)[data$b]
+  y <- list(
+    gaussian = eta + stats::rnorm(n),
+    bernoulli = stats::rbinom(n, 1, stats::plogis(eta))
+  )
+  for (family in names(y)) {
+    model <- model_crossed(
+      x,
+      y[[family]],
+      list(a = list(group = data$a, z = x), b = data$b),
+      family = family
+    )
+    run <- function(cores, chains) {
+      kernel <- kernel_gibbs("summary", joint = family == "gaussian")
+      fit <- sg_sample(
+        model,
+        kernel,
+        iter = 8,
+        warmup = 4,
+        thin = 2,
+        chains = chains,
+        cores = cores,
+        seed = 1,
+        refresh = 0
+      )
+      list(fit$draws, fit$effects)
+    }
+    alone <- run(1, 1)
+    expect_identical(run(3, 1), alone)
+    expect_identical(run(4, 2), run(1, 2))
+  }
+})
+
+test_that("equal rows are one, to sweeps and to nobody else", {
+  withr::local_seed(7)
+  n <- 3000
+  data <- data.frame(
+    a = sample(20, n, TRUE),
+    b = sample(12, n, TRUE),
+    x = sample(0:1, n, TRUE),
+    w = stats::runif(n, 0.5, 2)
+  )
+  data$y <- data$x + stats::rnorm(20)[data$a] + stats::rnorm(12)[data$b] +
+    stats::rnorm(n)
+  # as good as equal, and all different
+  data$close <- data$x + 1e-9 * seq_len(n) / n
+  fit_of <- function(formula) {
+    tall_glmer(
+      formula,
+      data = data,
+      weights = w,
+      kernel = kernel_gibbs("draws", joint = FALSE),
+      iter = 60,
+      warmup = 30,
+      thin = 2,
+      chains = 2,
+      seed = 1,
+      refresh = 0
+    )
+  }
+  cells <- fit_of(y ~ x + (1 + x | a) + (1 | b))
+  rows <- fit_of(y ~ close + (1 + close | a) + (1 | b))
+  n_cell <- nrow(unique(data[c("a", "b", "x")]))
+  expect_identical(cells$recipe$cells, as.double(n_cell))
+  expect_null(rows$recipe$cells)
+  expect_equal(
+    unname(unclass(cells$draws)),
+    unname(unclass(rows$draws)),
+    tolerance = 1e-5,
+    ignore_attr = TRUE
+  )
+  expect_equal(cells$effects$mean, rows$effects$mean, tolerance = 1e-5)
+  expect_equal(stats::nobs(cells), n)
+  expect_identical(ncol(rstantools::log_lik(cells, draws = 3)), as.integer(n))
+  expect_match(
+    paste(utils::capture.output(print(cells)), collapse = " "),
+    "equal\\s+rows are one"
+  )
+  # hardly fewer cells than rows
+  few <- fit_of(y ~ x + w + (1 | a) + (1 | b))
+  expect_null(few$recipe$cells)
+})
+
 test_that("draws of chosen levels are those of all levels", {
   model <- crossed_example("gaussian")
   run <- function(keep, ...) {

@@ -24,33 +24,62 @@ enum {
 static const double v_level_count[] = {5, 4, 2};
 
 struct design {
-  double v_x[N_ROW * N_COEF], v_level[3 * N_ROW], v_y[N_ROW];
-  double v_weight[N_ROW], v_offset[N_ROW];
+  size_t n_row;
+  double *v_x, *v_level, *v_y, *v_weight, *v_offset;
 };
 
-static void set_design(struct design* d) {
+/* Of n rows the first n / n_times again and again, but for y, weights and an
+ * offset that grows by `by` each time. */
+struct repeat {
+  size_t n_times;
+  double by;
+};
+
+static struct design design_of(size_t n, const struct repeat* repeat) {
+  struct design d = {.n_row = n};
   struct tb_rng rng;
+  d.v_x = check_alloc((N_COEF + 3 + 3) * n, sizeof(double));
+  d.v_level = d.v_x + N_COEF * n;
+  d.v_y = d.v_level + 3 * n;
+  d.v_weight = d.v_y + n;
+  d.v_offset = d.v_weight + n;
   tb_rng_init(&rng, 77, 0, TB_STREAM_noise);
-  for (size_t i = 0; i < N_ROW; ++i) {
+  for (size_t i = 0; i < n; ++i) {
     const size_t part = i % 2;
     const size_t one = part == 0 ? i / 2 % 2 : 2 + i / 2 % 3;
     const size_t other = 2 * part + (i / 4 + i / 12) % 2;
-    d->v_level[i] = 1 + (double)one;
-    d->v_level[N_ROW + i] = 1 + (double)other;
-    d->v_level[2 * N_ROW + i] = 1 + (double)(other / 2);
-    d->v_x[i] = 1;
-    d->v_x[N_ROW + i] = tb_rng_norm(&rng);
-    d->v_x[2 * N_ROW + i] = 0.5 * (double)one - 1;
-    d->v_y[i] = i % 3 == 0;
-    d->v_weight[i] = 0.5 + tb_rng_unif(&rng);
-    d->v_offset[i] = 0.3 * tb_rng_norm(&rng);
+    d.v_level[i] = 1 + (double)one;
+    d.v_level[n + i] = 1 + (double)other;
+    d.v_level[2 * n + i] = 1 + (double)(other / 2);
+    d.v_x[i] = 1;
+    d.v_x[n + i] = tb_rng_norm(&rng);
+    d.v_x[2 * n + i] = 0.5 * (double)one - 1;
+    d.v_y[i] = i % 3 == 0;
+    d.v_weight[i] = 0.5 + tb_rng_unif(&rng);
+    d.v_offset[i] = 0.3 * tb_rng_norm(&rng);
   }
+  for (size_t i = n / repeat->n_times; i < n; ++i) {
+    const size_t own = i - n / repeat->n_times;
+    for (size_t j = 0; j < N_COEF; ++j) {
+      d.v_x[j * n + i] = d.v_x[j * n + own];
+    }
+    for (size_t k = 0; k < 3; ++k) {
+      d.v_level[k * n + i] = d.v_level[k * n + own];
+    }
+    d.v_offset[i] = d.v_offset[own] + repeat->by;
+    d.v_y[i] = 1 - d.v_y[own];
+  }
+  return d;
 }
 
 /* normal priors of coefficients and of the logarithms of the response's own
  * parameter, or Laplace's and uniform ones of the coefficients */
-static void crossed_fixture(struct fixture* p, const char* name, bool is_odd) {
-  struct design* d = check_alloc(1, sizeof *d);
+static void crossed_repeated(struct fixture* p,
+                             const char* name,
+                             bool is_odd,
+                             size_t n_row,
+                             const struct repeat* repeat) {
+  const struct design d = design_of(n_row, repeat);
   const struct tb_response_type* type = tb_response_find(name, NULL);
   const size_t n_dim = N_COEF + 5 + type->n_aux;
   /* large counts hold their predictors for thousands of sweeps */
@@ -63,9 +92,8 @@ static void crossed_fixture(struct fixture* p, const char* name, bool is_odd) {
     v_prior[n_dim + j] = is_aux ? 0.5 : 0;
     v_prior[2 * n_dim + j] = is_aux ? 0.3 : 0.8 * size;
   }
-  set_design(d);
-  for (size_t i = 0; i < N_ROW; ++i) {
-    d->v_y[i] = strcmp(name, "Gamma") == 0 ? 0.5 + d->v_y[i] : d->v_y[i];
+  for (size_t i = 0; i < n_row; ++i) {
+    d.v_y[i] = strcmp(name, "Gamma") == 0 ? 0.5 + d.v_y[i] : d.v_y[i];
   }
   const double place = fixture_place(name), aux = NAN, n_coef = N_COEF;
   const double v_z[] = {0, 1, 0, 0};
@@ -74,10 +102,10 @@ static void crossed_fixture(struct fixture* p, const char* name, bool is_odd) {
   const double v_lkj[] = {2, 1, 1};
   const bool weighs = type->flags & TB_RESPONSE_PRECISION;
   const struct tb_param v_param[] = {
-      {"x", d->v_x, NULL, N_ROW * N_COEF, N_ROW},
-      {"y", d->v_y, NULL, N_ROW, N_ROW},
-      {"offset", d->v_offset, NULL, N_ROW, N_ROW},
-      {"level", d->v_level, NULL, 3 * N_ROW, N_ROW},
+      {"x", d.v_x, NULL, n_row * N_COEF, n_row},
+      {"y", d.v_y, NULL, n_row, n_row},
+      {"offset", d.v_offset, NULL, n_row, n_row},
+      {"level", d.v_level, NULL, 3 * n_row, n_row},
       {"n_coef", &n_coef, NULL, 1, 1},
       {"n_column", &n_coef, NULL, 1, 1},
       {"n_level", v_level_count, NULL, 3, 3},
@@ -93,7 +121,7 @@ static void crossed_fixture(struct fixture* p, const char* name, bool is_odd) {
       {"prior_location", v_prior + n_dim, NULL, n_dim, n_dim},
       {"prior_scale", v_prior + 2 * n_dim, NULL, n_dim, n_dim},
       {"aux", &aux, NULL, type->n_aux, type->n_aux},
-      {"weights", d->v_weight, NULL, N_ROW, N_ROW}};
+      {"weights", d.v_weight, NULL, n_row, n_row}};
   const size_t n_param = sizeof v_param / sizeof *v_param;
   const struct tb_params params = {v_param, weighs ? n_param : n_param - 1};
   *p = (struct fixture){.model = {.type = tb_model_find("crossed")}};
@@ -101,7 +129,19 @@ static void crossed_fixture(struct fixture* p, const char* name, bool is_odd) {
     abort();
   }
   fixture_finish(p);
-  free(d);
+  free(d.v_x);
+}
+
+static void crossed_of_rows(struct fixture* p,
+                            const char* name,
+                            bool is_odd,
+                            size_t n_row) {
+  const struct repeat once = {.n_times = 1};
+  crossed_repeated(p, name, is_odd, n_row, &once);
+}
+
+static void crossed_fixture(struct fixture* p, const char* name, bool is_odd) {
+  crossed_of_rows(p, name, is_odd, N_ROW);
 }
 
 /* ---- draws of theta, u and y ---- */
@@ -457,6 +497,67 @@ static void runs_are_chains(struct check* p_check) {
   }
 }
 
+/* To the last bit: rows of more than one stretch, the last of them no tile. */
+static void threads_change_nothing(struct check* p_check) {
+  enum { N_MANY = 40 * CROSSED_TILE + 11, N_SWEEP = 12, N_TRY = 4 };
+  const char* const v_name[] = {"gaussian", "binomial", "Gamma"};
+  const size_t v_thread[N_TRY] = {1, 2, 3, 8};
+  for (size_t m = 0; m < 3; ++m) {
+    double v_first[N_DIM_MOST + N_EFFECT];
+    for (size_t k = 0; k < N_TRY; ++k) {
+      struct fixture f;
+      struct held h;
+      double v_last[N_DIM_MOST + N_EFFECT] = {0};
+      crossed_of_rows(&f, v_name[m], m == 1, N_MANY);
+      f.work.n_thread = v_thread[k];
+      hold(&f, &h);
+      h.sweep.is_joint = true;
+      for (size_t t = 0; t < N_SWEEP; ++t) {
+        h.sweep.is_warmup = t < N_SWEEP / 2;
+        CHECK(f.model.type->sweeps->sweep(&f.model, &f.work, &h.sweep) ==
+              TB_STATUS_ok);
+      }
+      memcpy(v_last, h.v_theta, sizeof h.v_theta);
+      memcpy(v_last + N_DIM_MOST, h.v_u, N_EFFECT * sizeof(double));
+      if (k == 0) {
+        memcpy(v_first, v_last, sizeof v_last);
+      }
+      CHECK(memcmp(v_first, v_last, sizeof v_last) == 0);
+      free(h.sweep.p_state);
+      fixture_free(&f);
+    }
+  }
+}
+
+/* Rows that are equal but for y and weights make the draws that they make by
+ * themselves, to rounding. */
+static void cells_are_their_rows(struct check* p_check) {
+  enum { N_TIMES = 3, N_MANY = N_TIMES * N_ROW, N_SWEEP = 20 };
+  double v_last[2][N_DIM_MOST + N_EFFECT] = {{0}};
+  for (size_t k = 0; k < 2; ++k) {
+    struct fixture f;
+    struct held h;
+    struct repeat repeat = {.n_times = N_TIMES, .by = k == 0 ? 0 : 1e-12};
+    crossed_repeated(&f, "gaussian", true, N_MANY, &repeat);
+    const struct crossed* p = f.model.p_self;
+    CHECK(p->n_row == (k == 0 ? N_ROW : N_MANY) && p->n_datum == N_MANY);
+    CHECK(f.model.n_data == N_MANY);
+    hold(&f, &h);
+    for (size_t t = 0; t < N_SWEEP; ++t) {
+      h.sweep.is_warmup = t < N_SWEEP / 2;
+      CHECK(f.model.type->sweeps->sweep(&f.model, &f.work, &h.sweep) ==
+            TB_STATUS_ok);
+    }
+    memcpy(v_last[k], h.v_theta, sizeof h.v_theta);
+    memcpy(v_last[k] + N_DIM_MOST, h.v_u, N_EFFECT * sizeof(double));
+    free(h.sweep.p_state);
+    fixture_free(&f);
+  }
+  for (size_t j = 0; j < N_DIM_MOST + N_EFFECT; ++j) {
+    CHECK_CLOSE(v_last[0][j], v_last[1][j], 1e-7);
+  }
+}
+
 /* What sweeps has no gradient, and what has one no sweeps. */
 static void others_are_refused(struct check* p_check) {
   struct fixture f, glm;
@@ -485,6 +586,8 @@ const struct check_case check_crossed[] = {
     {"sweeps leave the joint law of other rows", joint_law_of_other_rows},
     {"shifts leave predictors and law", shifts_cost_nothing},
     {"draws of sweeps depend on no slice, thread or save", runs_are_chains},
+    {"threads of a sweep change no bit of it", threads_change_nothing},
+    {"cells are their rows", cells_are_their_rows},
     {"models that sweep are refused by others", others_are_refused},
     {NULL, NULL},
 };

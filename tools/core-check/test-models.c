@@ -955,7 +955,8 @@ static void density_noise_is_fresh(struct check* p_check) {
   for (double noise = 0; noise < 3; ++noise) {
     struct tb_model model;
     struct tb_rng rng;
-    const struct tb_workspace still = {NULL, NULL}, noisy = {NULL, &rng};
+    const struct tb_workspace still = {NULL, NULL, 0};
+    const struct tb_workspace noisy = {NULL, &rng, 0};
     double log_exact = 0, log_noisy = 0, sum = 0, square = 0, lagged = 0;
     tb_rng_init(&rng, 5, 0, TB_STREAM_model);
     CHECK(density_make(&model, N_DENSITY, 0, noise, NULL) == TB_STATUS_ok);
