@@ -59,7 +59,9 @@ foreign_name <- function(term, names, home) {
   } else {
     return(NULL)
   }
-  homes <- c("none", "base", "stats", "mgcv", "gam", "gamm4", "brms")
+  homes <- c(
+    "none", "base", "stats", "mgcv", "gam", "gamm4", "brms", "survival"
+  )
   if (name %in% names && package %in% homes) name
 }
 
@@ -209,7 +211,12 @@ additions <- list(
     paste0("Write `", y, " ~ ... + offset(log(", x, "))`.")
   },
   cens = not_available("Censored responses"),
-  trunc = not_available("Truncated responses"),
+  trunc = function(y, x) {
+    paste(
+      "Counts of which none is 0 have `family = truncated_poisson()`; other",
+      "truncated responses are for `model_custom()`."
+    )
+  },
   se = not_available("Known standard errors"),
   mi = function(y, x) {
     "Rows without a response are left out; models of them: `model_custom()`."
@@ -223,10 +230,50 @@ additions <- list(
   dec = not_available("Models of decisions")
 )
 
+# What of a left side that is no response of one number a row: what to write.
+several_numbers <- list(
+  Surv = function(of) {
+    time <- of[[1]]
+    event <- if (length(of) > 1) of[[2]] else "event"
+    if (length(of) > 2) {
+      time <- paste0("(", of[[2]], " - ", of[[1]], ")")
+      event <- of[[3]]
+    }
+    paste0(
+      "Times with a constant hazard are counts: `", event,
+      " ~ ... + offset(log(", time, "))` with `family = poisson()`; with one ",
+      "that is constant in pieces, the same of the rows that ",
+      "`survival::survSplit()` makes, and a factor of the pieces."
+    )
+  },
+  mvbind = function(of) {
+    each <- paste0("`", of, "`", collapse = ", ")
+    paste0("Fit one model for each: ", each, ".")
+  }
+)
+
+check_one_response <- function(left, home) {
+  name <- foreign_name(left, names(several_numbers), home)
+  if (is.null(name)) {
+    return(invisible())
+  }
+  abort_tall(
+    "unsupported",
+    c(
+      "The left-hand side of {.arg formula} must be a response of one number a
+       row, not {.code {deparse1(left)}}.",
+      i = escape_cli(several_numbers[[name]](term_arguments(left)))
+    ),
+    argument = "formula",
+    value = left
+  )
+}
+
 # The left side is a response, with nothing behind a `|`. Of a logical one,
 # a | b, it is an operator.
 check_addition <- function(left, home) {
   left <- strip_parens(left)
+  check_one_response(left, home)
   if (!is.call(left) || !identical(left[[1]], quote(`|`))) {
     return(invisible())
   }

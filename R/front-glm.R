@@ -17,7 +17,7 @@
 #' @param family (family object, function or string) [gaussian()], [binomial()],
 #'   [poisson()], with their canonical links; `binomial("probit")`,
 #'   `binomial("cloglog")`, `Gamma("log")`; [neg_binomial_2()], [student()],
-#'   [beta_regression()]. A binomial response is 0/1,
+#'   [beta_regression()], [truncated_poisson()]. A binomial response is 0/1,
 #'   logical, a factor with two levels, `cbind(successes, failures)`, or a
 #'   proportion with the number of trials as `weights`, as in [stats::glm()];
 #'   their product, the number of successes, must be whole.

@@ -12,14 +12,15 @@
 #' @param y (numeric vector of n_data values) The response: any number
 #'   (`"gaussian"`), 0 or 1 (`"bernoulli"`), a proportion in \[0, 1\] with the
 #'   number of trials in `weights` (`"binomial"`; their product is the number of
-#'   successes and must be whole), a count (`"poisson"`, `"neg_binomial_2"`), a
-#'   positive number (`"Gamma"`), or a number between 0 and 1 (`"beta"`).
+#'   successes and must be whole), a count (`"poisson"`, `"neg_binomial_2"`,
+#'   above 0 `"truncated_poisson"`), a positive number (`"Gamma"`), or a number
+#'   between 0 and 1 (`"beta"`).
 #' @param family (string or family object) `"gaussian"`, `"bernoulli"`,
 #'   `"binomial"` or `"poisson"`, with their canonical links, or
 #'   [stats::gaussian()], [stats::binomial()], [stats::poisson()]; binomial
 #'   families may have the links `"logit"`, `"probit"` and `"cloglog"`. Others:
 #'   [neg_binomial_2()], `stats::Gamma("log")`, [student()],
-#'   [beta_regression()].
+#'   [beta_regression()], [truncated_poisson()].
 #' @param prior (`tall_prior` or `NULL`) The [prior][priors] of every
 #'   coefficient; `NULL`: flat.
 #' @param prior_intercept (`tall_prior` or `NULL`) The prior of a column named

@@ -26,6 +26,13 @@
 #'   \item{`beta_regression()`}{Proportions that are no shares of trials, logit
 #'     link, with variance \eqn{\mu (1 - \mu) / (1 + \phi)}{mu (1 - mu) / (1 +
 #'     phi)}; the precision is sampled as `phi`. Weights are counts.}
+#'   \item{`truncated_poisson()`}{Counts of which none is 0, such as lengths of
+#'     stay: Poisson ones of rate \eqn{\lambda = e^\eta}{lambda = e^eta} given
+#'     that they are positive, with mean
+#'     \eqn{\lambda / (1 - e^{-\lambda})}{lambda / (1 - e^-lambda)}, which is
+#'     what predictions are of. Weights are counts. Beside it a
+#'     [stats::binomial()] fit of `y > 0` to all rows makes a hurdle model, as
+#'     the two share no parameter.}
 #' }
 #'
 #' The names of the parameters are those of rstanarm and brms. Each is sampled
@@ -71,6 +78,9 @@
 #'
 #' Ferrari & Cribari-Neto (2004). Beta regression for modelling rates and
 #' proportions. *Journal of Applied Statistics* 31, 799.
+#'
+#' Cohen (1960). Estimating the parameter in a conditional Poisson distribution.
+#' *Biometrics* 16, 203.
 #' @examples
 #' # days absent from school vary more than Poisson counts
 #' days <- data.frame(
@@ -136,6 +146,45 @@ beta_regression <- function(phi = NULL) {
     function(mu) mu * (1 - mu) / (1 + (phi %||% 1)),
     aux = phi
   )
+}
+
+#' @rdname response-families
+#' @export
+truncated_poisson <- function() {
+  out <- new_tall_family(
+    "truncated_poisson",
+    "log",
+    function(mu) mu * (1 + rate_of_truncated(mu) - mu),
+    aux = NA_real_
+  )
+  # the mean is not what the link says of the rate
+  out$linkfun <- function(mu) log(rate_of_truncated(mu))
+  out$linkinv <- function(eta) exp(eta) / -expm1(-exp(eta))
+  out$mu.eta <- function(eta) {
+    mean <- exp(eta) / -expm1(-exp(eta))
+    mean * (1 + exp(eta) - mean)
+  }
+  out
+}
+
+# What a Poisson count has for a mean, where that of the positive ones is given:
+# m = mu / (1 - e^-mu) by Newton's method, from above.
+rate_of_truncated <- function(mean) {
+  mu <- pmin(mean, 2 * (mean - 1))
+  open <- which(mean - 1 > 1e-8)
+  for (k in seq_len(50)) {
+    at <- mu[open]
+    short <- at / expm1(at)
+    m <- at + short
+    # the variance of a positive one
+    bend <- m * ifelse(at < 1e-4, at / 2, 1 - short)
+    step <- (m - mean[open]) * at / bend
+    mu[open] <- at - step
+    if (all(abs(step) <= 1e-13 * at)) {
+      break
+    }
+  }
+  pmax(mu, 0)
 }
 
 check_known_aux <- function(x, arg = caller_arg(x)) {

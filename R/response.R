@@ -20,7 +20,8 @@ response_entries <- function() {
     Gamma = response_gamma,
     student = response_student,
     beta = response_beta,
-    categorical = response_categorical
+    categorical = response_categorical,
+    truncated_poisson = response_truncated_poisson
   )
 }
 

@@ -14,7 +14,8 @@
   MEMBER(neg_binomial_log)                                                     \
   MEMBER(gamma_log)                                                            \
   MEMBER(student)                                                              \
-  MEMBER(beta_logit)
+  MEMBER(beta_logit)                                                           \
+  MEMBER(truncated_poisson_log)
 
 #define MEMBER(name) extern const struct tb_response_type tb_response_##name;
 MEMBERS

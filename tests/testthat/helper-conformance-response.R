@@ -26,6 +26,12 @@ conformance_responses <- function() {
       outside = c(-1, 0.5, NaN),
       all = 0:400
     ),
+    truncated_poisson = list(
+      values = c(1, 2, 7),
+      weight = c(1, 2, 0.5),
+      outside = c(-1, 0, 1.5, NaN, Inf),
+      all = 1:400
+    ),
     neg_binomial_2 = list(
       values = c(0, 1, 2, 7, 40),
       weight = c(1, 1, 2, 0.5, 1),

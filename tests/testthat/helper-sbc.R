@@ -48,6 +48,17 @@ sbc_problems <- function() {
         model(x, y, "poisson", prior = tallbayes::prior_normal(0, few))
       }
     ),
+    `truncated Poisson` = list(
+      draw = function() stats::rnorm(4, 0, few),
+      model = function(x, theta) {
+        rate <- exp(drop(x %*% theta))
+        none <- exp(-rate)
+        u <- none + stats::runif(sbc_n) * (1 - none)
+        y <- pmax(stats::qpois(u, rate), 1)
+        family <- tallbayes::truncated_poisson()
+        model(x, y, family, prior = tallbayes::prior_normal(0, few))
+      }
+    ),
     `binomial, trials and offset` = list(
       draw = normal,
       model = function(x, theta) {

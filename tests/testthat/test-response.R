@@ -213,6 +213,7 @@ test_that("whole responses are the doubles they are, to the bit", {
       poisson = 0:4,
       neg_binomial_2 = c(0L, 0L, 1L, 9L),
       Gamma = 1:5,
+      truncated_poisson = 1:5,
       0:1
     )
     y <- rep_len(y, 200)

@@ -21,6 +21,9 @@ test_that("terms of mgcv and brms are told what to write", {
     "cbind(am, gear - am)"
   )
   refused(tall_glm(mpg | cens(am) ~ wt, data = d), "not available")
+  refused(tall_glm(survival::Surv(mpg, am) ~ wt, data = d), "offset(log")
+  refused(tall_glm(Surv(wt, mpg, am) ~ 1, data = d), "mpg - wt")
+  refused(tall_glm(mvbind(mpg, am) ~ wt, data = d), "one model for each")
 })
 
 test_that("functions and responses of a user's own are no foreign terms", {
