@@ -166,7 +166,7 @@ tall_glmer <- function(
   check_given(formula)
   check_flag(keep_data)
   family <- resolve_family(family)
-  bars <- read_bars(formula)
+  bars <- read_bars(one_formula(formula))
   is_several <- length(bars$terms) > 1
   priors <- list(
     prior = as_prior(prior),

@@ -15,16 +15,21 @@
 # environment of the front end. name: of that.
 new_asked <- function(name, matched, caller, front) {
   has_data <- "data" %in% names(matched)
+  written <- written_call(matched, name, caller)
+  formula <- one_formula(front$formula)
+  if (!identical(formula, front$formula)) {
+    matched$formula <- formula
+  }
   structure(
     list(
       name = name,
-      formula = front$formula,
+      formula = formula,
       data = if (has_data) front$data,
       has_data = has_data,
       na.action = front$na.action,
       matched = matched,
       caller = caller,
-      written = written_call(matched, name, caller)
+      written = written
     ),
     class = "tall_asked"
   )

@@ -10,7 +10,7 @@ shared_tests <- c(
   "design-arguments|design-parts|design-frame|design-request" = "inputs",
   "design-compile|design-pilot|design-look" = "design-chunk",
   "design-pile" = "design-reservoir",
-  "design-terms" = "words",
+  "design-(terms|foreign)" = "words",
   "design-(kinds-sql|levels)|mode-tied" = "rows-tied",
   "mode-scaled.*|fit-shrinkage" = "model-scaled",
   "design-bars|design-group.*" = "glmer",

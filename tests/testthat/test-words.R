@@ -103,3 +103,32 @@ test_that("a formula may have thousands of terms", {
     class = "tall_error_unsupported"
   )
 })
+
+test_that("what bf() makes is the formula in it, or told what it is not", {
+  bf <- function(formula, pforms = list(), class = "brmsformula") {
+    structure(list(formula = formula, pforms = pforms), class = class)
+  }
+  data <- data.frame(y = rep(1:3, 20), x = 1:4, g = rep(1:6, each = 10))
+  quick <- function(front, formula) {
+    front(formula, data, poisson(), iter = 20, chains = 1, seed = 1)
+  }
+  wrapped <- bf(y ~ x)
+  for (formula in list(wrapped, list(y ~ x))) {
+    fit <- quick(tall_glm, formula)
+    expect_identical(fit$draws, quick(tall_glm, y ~ x)$draws)
+    expect_identical(formula(fit), y ~ x, ignore_formula_env = TRUE)
+    expect_identical(stats::predict(fit, data), stats::predict(fit))
+    expect_length(stats::coef(stats::update(fit, . ~ . + g)), 3)
+  }
+  fit <- quick(tall_glmer, bf(y ~ x + (1 | g)))
+  expect_identical(fit$draws, quick(tall_glmer, y ~ x + (1 | g))$draws)
+  own <- list(sigma = sigma ~ x)
+  refused(tall_glm(bf(y ~ x, own), data), "`sigma`")
+  refused(tall_glmer(bf(y ~ x + (1 | g), own), data), "`sigma`")
+  refused(tall_gam(list(y ~ x, zi ~ x), data), c("`zi`", "hurdle"))
+  refused(tall_nn(list(y ~ x, ~x), data), "other parameters")
+  several <- bf(y ~ x, class = "mvbrmsformula")
+  refused(tall_glm(several, data), "one model for each")
+  curved <- bf(structure(y ~ x, nl = TRUE))
+  refused(tall_glm(curved, data), "linear in the coefficients")
+})

@@ -1,0 +1,88 @@
+# Formulas that other packages wrap: brms' bf(), and lists of formulas for
+# several parameters of a response.
+
+# The one formula that is meant, and anything else as it is.
+one_formula <- function(formula) {
+  of_brms <- inherits(formula, c("brmsformula", "mvbrmsformula"))
+  is_list <- is.list(formula) && length(formula) > 0 &&
+    all(vapply(formula, inherits, TRUE, "formula"))
+  if (!of_brms && !is_list) {
+    return(formula)
+  }
+  if (inherits(formula, "mvbrmsformula")) {
+    abort_formulas(
+      formula,
+      "{.arg formula} must have one response, and this is of several.",
+      "Fit one model for each."
+    )
+  }
+  if (of_brms) {
+    check_plain_brms(formula)
+    return(formula$formula)
+  }
+  if (length(formula) > 1) {
+    abort_own_predictors(formula, own_parameters(formula[-1]))
+  }
+  formula[[1]]
+}
+
+# What bf() may hold beside a formula.
+check_plain_brms <- function(formula) {
+  if (isTRUE(attr(formula$formula, "nl"))) {
+    abort_formulas(
+      formula,
+      "{.arg formula} must be linear in the coefficients.",
+      "Others are for {.fn model_custom}."
+    )
+  }
+  own <- c(names(formula$pforms), names(formula$pfix))
+  if (length(own) > 0) {
+    abort_own_predictors(formula, own)
+  }
+}
+
+# The parameters of formulas, by their names or what is on their left.
+own_parameters <- function(formulas) {
+  given <- names(formulas) %||% rep("", length(formulas))
+  left <- vapply(formulas, FUN.VALUE = "", function(one) {
+    if (length(one) == 3) deparse1(one[[2]]) else ""
+  })
+  ifelse(nzchar(given), given, left)
+}
+
+abort_own_predictors <- function(formula, names) {
+  names <- names[nzchar(names)]
+  shown <- if (length(names) > 0) {
+    paste0("`", names, "`", collapse = ", ")
+  } else {
+    "other parameters"
+  }
+  hint <- if (any(c("hu", "zi") %in% names)) {
+    paste(
+      "A hurdle model is two fits without a parameter in common: a binomial",
+      "one of `y > 0`, and `truncated_poisson()` of the counts above 0."
+    )
+  } else {
+    paste(
+      "Leave them out: such parameters are the same for all rows, and",
+      "sampled. Others are for `model_custom()`."
+    )
+  }
+  abort_formulas(
+    formula,
+    paste0(
+      "{.arg formula} must be one formula, that of the mean, and this has ",
+      "predictors of ", escape_cli(shown), ", too."
+    ),
+    escape_cli(hint)
+  )
+}
+
+abort_formulas <- function(formula, message, hint) {
+  abort_tall(
+    "unsupported",
+    c(message, i = hint),
+    argument = "formula",
+    value = formula
+  )
+}
