@@ -100,6 +100,10 @@
 #' coef(tall_glm(time ~ x, d, family = gamma_regression(), seed = 1))
 #' d$share <- d$share + runif(30, -0.05, 0.05)
 #' coef(tall_glm(share ~ x, d, family = beta_regression(), seed = 1))
+#'
+#' # nights in hospital, of those who stayed
+#' stays <- data.frame(nights = c(1, 1, 2, 1, 3, 2, 4, 3, 5, 8), age = 2:11)
+#' coef(tall_glm(nights ~ age, stays, truncated_poisson(), seed = 1))
 #' @name response-families
 NULL
 
