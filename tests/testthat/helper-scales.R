@@ -64,7 +64,10 @@ weighted_moments <- function(model, draws, n = 10000, weight = 1, seed = 1) {
     ends <- log_lik(cbind(mean - move, mean + move))$gradient[own, ]
     (ends[, 1] - ends[, 2]) / (2 * step[[j]])
   })
-  h <- (h + t(h)) / 2
+  # what is proposed from has to be a density, whatever rounding does
+  parts <- eigen((h + t(h)) / 2, symmetric = TRUE)
+  values <- pmax(parts$values, 1e-9 * max(parts$values))
+  h <- parts$vectors %*% (values * t(parts$vectors))
   score <- drop(log_lik(mean)$gradient)[own] + drop(h %*% mean[own])
   precision <- precision_at(model$mixture, t(phi$x))
   theta <- matrix(0, ncol(at), n)

@@ -422,7 +422,8 @@ test_that("Ctrl-C returns the draws so far with a warning; the run goes on", {
       model <- tallbayes::model_glm(x, stats::rbinom(1e5, 1, 0.5))
       kernel <- tallbayes::kernel_sgld(1e-6)
       caught <- NULL
-      file.create(started)
+      # when the warmup is over
+      system(paste("sleep 4; touch", shQuote(started)), wait = FALSE)
       fit <- withCallingHandlers(
         tallbayes::sg_sample(
           model,
