@@ -422,8 +422,13 @@ test_that("Ctrl-C returns the draws so far with a warning; the run goes on", {
       model <- tallbayes::model_glm(x, stats::rbinom(1e5, 1, 0.5))
       kernel <- tallbayes::kernel_sgld(1e-6)
       caught <- NULL
-      # when the warmup is over
-      system(paste("sleep 4; touch", shQuote(started)), wait = FALSE)
+      # when the warmup is over, however slow the machine is
+      trace(
+        "cli_progress_update",
+        bquote(if (set > 60) file.create(.(started))),
+        where = asNamespace("cli"),
+        print = FALSE
+      )
       fit <- withCallingHandlers(
         tallbayes::sg_sample(
           model,
@@ -433,7 +438,7 @@ test_that("Ctrl-C returns the draws so far with a warning; the run goes on", {
           warmup = 10,
           chains = 2,
           seed = 1,
-          refresh = 0
+          refresh = 1
         ),
         warning = function(w) {
           caught <<- w
