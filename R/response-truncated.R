@@ -16,7 +16,7 @@ response_truncated_poisson <- function() {
       array(pmax(drawn, 1), dim(mu) %||% length(mu))
     },
     family = function(link) truncated_poisson(),
-    advice = "Zeros are what {.fn stats::poisson} has.",
+    advice = "Counts that may be 0 are those of {.fn stats::poisson}.",
     separation = "mark{?s/} rows whose counts are all 1"
   )
 }

@@ -122,25 +122,29 @@ static void truncated_evaluate(const struct tb_response_rows* p_rows,
   }
 }
 
+/* of what rises with eta: where the interval ends */
+static void at_upper_end(const struct tb_response_rows* p_rows,
+                         const double* v_reach,
+                         double (*derivative)(double eta),
+                         double* v_out) {
+  for (size_t k = 0; k < p_rows->n_row; ++k) {
+    const double end = p_rows->v_eta[k] + v_reach[k];
+    v_out[k] = end == INFINITY
+                   ? INFINITY
+                   : tb_response_weight(p_rows, k) * derivative(end);
+  }
+}
+
 static void truncated_bound(const struct tb_response_rows* p_rows,
                             const double* v_reach,
                             const struct tb_response_out* p_out) {
-  for (size_t k = 0; k < p_rows->n_row; ++k) {
-    const double end = p_rows->v_eta[k] + v_reach[k];
-    p_out->v_curvature[k] =
-        end == INFINITY ? INFINITY
-                        : tb_response_weight(p_rows, k) * curvature_at(end);
-  }
+  at_upper_end(p_rows, v_reach, curvature_at, p_out->v_curvature);
 }
 
 static void truncated_third_bound(const struct tb_response_rows* p_rows,
                                   const double* v_reach,
                                   double* v_out) {
-  for (size_t k = 0; k < p_rows->n_row; ++k) {
-    const double end = p_rows->v_eta[k] + v_reach[k];
-    v_out[k] = end == INFINITY ? INFINITY
-                               : tb_response_weight(p_rows, k) * third_at(end);
-  }
+  at_upper_end(p_rows, v_reach, third_at, v_out);
 }
 
 static void truncated_remainder(const struct tb_response_rows* p_rows,

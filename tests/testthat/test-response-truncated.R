@@ -34,7 +34,20 @@ test_that("flat priors have the mode of the likelihood", {
   expect_equal(unname(fit$estimate), best$par, tolerance = 1e-4)
 })
 
-test_that("draws have the posterior of quadrature, from few rows too", {
+test_that("a step looks at less than one row of many", {
+  fit <- tall_glm(
+    y ~ a,
+    truncated_data(5000),
+    truncated_poisson(),
+    iter = 400,
+    seed = 1,
+    refresh = 0
+  )
+  expect_identical(fit$kernel$name, "smh")
+  expect_lt(mean(fit$sizes), 0.2)
+})
+
+test_that("draws have the posterior of quadrature", {
   data <- truncated_data()
   for (n in c(30, 150)) {
     some <- data[seq_len(n), ]
