@@ -8,7 +8,8 @@
 #' line `Plan` of a printed fit says which it was, and why.
 #'
 #' @param formula (formula) As in [stats::glm()]: factors, interactions and
-#'   [offset()] are fine; group-level terms such as `(1 | g)` are refused.
+#'   [offset()] are fine; group-level terms such as `(1 | g)` are refused. What
+#'   brms' `bf()` makes of one formula is that formula, in all front ends.
 #' @param data (data frame, [source][tall_source] or matrix) The data: a data
 #'   frame, a [tall_stream()], [tall_parquet()] files, a [tall_store()], a
 #'   matrix with names of its columns, a lazy table (`dplyr::tbl()`) whose rows
