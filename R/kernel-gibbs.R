@@ -51,7 +51,8 @@
 #'
 #' Rows of a Gaussian response that are equal but for it and their weights are
 #' one cell, with the sum of their weights and their weighted mean, which is all
-#' that a sweep sees of them. Where there are more `cores` than chains, those of
+#' that a sweep sees of them, if that leaves four fifths of the rows at most.
+#' Where there are more `cores` than chains, those of
 #' a chain look at its rows together, each at least at 8,192, and draw the
 #' effects of its levels: the same draws to the last bit.
 #'

@@ -41,10 +41,7 @@ static void add_products(struct crossed_chain* c,
   tb_syrk('T', p->n_coef, n, 1, c->v_tile, CROSSED_TILE, c->v_cross, p->n_coef);
 }
 
-struct look {
-  bool with_products;
-};
-
+/* alone: with products, which all tiles add to */
 static void look_at_slopes(const struct crossed_pass* pass,
                            size_t first,
                            size_t n,
@@ -52,8 +49,7 @@ static void look_at_slopes(const struct crossed_pass* pass,
                            double* v_row) {
   struct crossed_chain* c = pass->c;
   const struct crossed* p = c->p;
-  const struct look* look = pass->p_context;
-  double* v_curvature = look->with_products ? v_row + CROSSED_TILE : NULL;
+  double* v_curvature = pass->is_alone ? v_row + CROSSED_TILE : NULL;
   double v_eta[CROSSED_TILE];
   crossed_add_design(p, c->v_other, first, n, c->v_eta + first, v_eta);
   crossed_look(c, first, n, v_eta, NULL, v_row, v_curvature);
@@ -65,7 +61,7 @@ static void look_at_slopes(const struct crossed_pass* pass,
     }
     v_sum[j] = sum;
   }
-  if (look->with_products) {
+  if (pass->is_alone) {
     add_products(c, first, n, v_curvature);
   }
 }
@@ -81,13 +77,11 @@ static void look_at_coef(struct crossed_chain* c, bool with_products) {
   if (with_products) {
     memset(c->v_cross, 0, d * d * sizeof(double));
   }
-  const struct look look = {with_products};
   const struct crossed_pass pass = {.c = c,
                                     .n_sum = d,
                                     .v_total = c->v_slope,
                                     .n_look = 1,
                                     .is_alone = with_products,
-                                    .p_context = &look,
                                     .look = look_at_slopes};
   crossed_go(&pass);
   if (with_products && p->is_quadratic) {
@@ -161,6 +155,7 @@ static double log_prior(struct crossed_chain* c, const double* v_beta) {
   return tb_prior_gradient(&p->prior, c->v_other, c->v_slope);
 }
 
+/* log density, with v_move in the coefficients */
 static void look_at_step(const struct crossed_pass* pass,
                          size_t first,
                          size_t n,
@@ -171,18 +166,6 @@ static void look_at_step(const struct crossed_pass* pass,
   crossed_add_design(c->p, c->v_move, first, n, c->v_eta + first, v_eta);
   crossed_look(c, first, n, v_eta, v_row, NULL, NULL);
   v_sum[0] = crossed_sum(n, v_row);
-}
-
-/* log density of all rows, with v_move in the coefficients */
-static double log_lik_of_step(struct crossed_chain* c) {
-  double sum;
-  const struct crossed_pass pass = {.c = c,
-                                    .n_sum = 1,
-                                    .v_total = &sum,
-                                    .n_look = 1,
-                                    .look = look_at_step};
-  crossed_go(&pass);
-  return sum;
 }
 
 static void add_step(const struct crossed_pass* pass,
@@ -240,7 +223,7 @@ enum tb_status crossed_draw_coef(struct crossed_chain* c) {
     for (size_t j = 0; j < d; ++j) {
       v_step[j] = v_new[j] - c->v_theta[j];
     }
-    log_lik = log_lik_of_step(c);
+    log_lik = crossed_total(c, look_at_step, NULL);
     log_ratio += log_lik - c->log_lik;
     c->p_sweep->n_propose += 1;
     if (!(log(tb_rng_unif(c->p_rng)) < log_ratio)) {

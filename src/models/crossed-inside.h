@@ -186,6 +186,16 @@ void crossed_release(struct crossed* p);
 
 /* ---- crossed-pass.c: passes over all rows, in threads ---- */
 
+struct crossed_pass;
+
+/* Of n rows, in threads, so that nothing but theirs may be written: SETS v_sum
+ * (n_sum) and v_row (CROSSED_VALUE columns of CROSSED_TILE). */
+typedef void crossed_look_at(const struct crossed_pass* pass,
+                             size_t first,
+                             size_t n,
+                             double* v_sum,
+                             double* v_row);
+
 struct crossed_pass {
   struct crossed_chain* c;
   size_t n_sum;    /* of a tile, at most crossed_n_sum() */
@@ -194,14 +204,7 @@ struct crossed_pass {
   double n_look;   /* how often it looks at a row, for counts */
   bool is_alone;   /* must tiles come one after the other? */
   const void* p_context;
-  /* of n rows, in threads, so that nothing but theirs may be written: SETS
-   * v_sum (n_sum) and v_row (CROSSED_VALUE columns of CROSSED_TILE); NULL:
-   * nothing to do */
-  void (*look)(const struct crossed_pass* pass,
-               size_t first,
-               size_t n,
-               double* v_sum,
-               double* v_row);
+  crossed_look_at* look; /* NULL: nothing to do */
   /* ADDS v_row to the levels of the factor, of the n rows first + v_place */
   void (*add)(const struct crossed_pass* pass,
               size_t factor,
@@ -212,6 +215,10 @@ struct crossed_pass {
 };
 
 void crossed_go(const struct crossed_pass* pass);
+/* the sum over all rows of the one number that tiles sum up to */
+double crossed_total(struct crossed_chain* c,
+                     crossed_look_at* look,
+                     const void* p_context);
 /* threads for n pieces of work, none of which has less than `each` */
 size_t crossed_n_thread(const struct crossed_chain* c, size_t n, size_t each);
 /* numbers that tiles sum up, at most */

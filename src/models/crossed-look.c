@@ -89,14 +89,7 @@ static void look_at_density(const struct crossed_pass* pass,
 }
 
 double crossed_log_lik(struct crossed_chain* c) {
-  double sum;
-  const struct crossed_pass pass = {.c = c,
-                                    .n_sum = 1,
-                                    .v_total = &sum,
-                                    .n_look = 1,
-                                    .look = look_at_density};
-  crossed_go(&pass);
-  return sum;
+  return crossed_total(c, look_at_density, NULL);
 }
 
 static void set_eta(const struct crossed_pass* pass,

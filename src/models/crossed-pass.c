@@ -135,7 +135,7 @@ go_together(const struct crossed_pass* pass, size_t n_tile, size_t n_thread) {
 }
 
 size_t crossed_n_thread(const struct crossed_chain* c, size_t n, size_t each) {
-  return tb_min(c->n_thread, 1 + n / each);
+  return tb_max(1, tb_min(c->n_thread, n / each));
 }
 
 void crossed_go(const struct crossed_pass* pass) {
@@ -152,4 +152,18 @@ void crossed_go(const struct crossed_pass* pass) {
     go_together(pass, n_tile, n_thread);
   }
   pass->c->p_sweep->n_row += pass->n_look * (double)n_row;
+}
+
+double crossed_total(struct crossed_chain* c,
+                     crossed_look_at* look,
+                     const void* p_context) {
+  double sum;
+  const struct crossed_pass pass = {.c = c,
+                                    .n_sum = 1,
+                                    .v_total = &sum,
+                                    .n_look = 1,
+                                    .p_context = p_context,
+                                    .look = look};
+  crossed_go(&pass);
+  return sum;
 }

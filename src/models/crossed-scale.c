@@ -208,6 +208,7 @@ slice_row(struct crossed_chain* c, const struct crossed_factor* f, size_t a) {
   accept(c, &along);
 }
 
+/* log density, with what v_mode has */
 static void look_at_gain(const struct crossed_pass* pass,
                          size_t first,
                          size_t n,
@@ -218,20 +219,6 @@ static void look_at_gain(const struct crossed_pass* pass,
   add_gain(c, pass->p_context, first, n, c->v_eta + first, v_eta);
   crossed_look(c, first, n, v_eta, v_row, NULL, NULL);
   v_sum[0] = crossed_sum(n, v_row);
-}
-
-/* log density of all rows, with what v_mode has */
-static double log_lik_of_gain(struct crossed_chain* c,
-                              const struct along* along) {
-  double sum;
-  const struct crossed_pass pass = {.c = c,
-                                    .n_sum = 1,
-                                    .v_total = &sum,
-                                    .n_look = 1,
-                                    .p_context = along,
-                                    .look = look_at_gain};
-  crossed_go(&pass);
-  return sum;
 }
 
 /* a normal step of lambda l, of row a; times: of the size that warmup finds */
@@ -247,7 +234,7 @@ static void step_row(struct crossed_chain* c,
   along.v_lambda[l] += times * exp(*p_step) * tb_rng_norm(c->p_rng);
   row_of_root(&along, along.v_lambda, v_row);
   set_gain(c, &along, v_row);
-  const double log_lik = log_lik_of_gain(c, &along);
+  const double log_lik = crossed_total(c, look_at_gain, &along);
   const double log_ratio = log_lik - c->log_lik +
                            crossed_covariance_prior(f, along.v_lambda, NULL) -
                            before;
@@ -324,6 +311,7 @@ static void look_at_residuals(const struct crossed_pass* pass,
   }
 }
 
+/* no look at a likelihood, and not counted as one */
 static double residual_squares(struct crossed_chain* c) {
   double sum;
   const struct crossed_pass pass = {.c = c,

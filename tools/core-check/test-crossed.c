@@ -499,9 +499,9 @@ static void runs_are_chains(struct check* p_check) {
 
 /* To the last bit: rows of more than one stretch, the last of them no tile. */
 static void threads_change_nothing(struct check* p_check) {
-  enum { N_MANY = 40 * CROSSED_TILE + 11, N_SWEEP = 12, N_TRY = 4 };
+  enum { N_MANY = 70 * CROSSED_TILE + 11, N_SWEEP = 12, N_TRY = 4 };
   const char* const v_name[] = {"gaussian", "binomial", "Gamma"};
-  const size_t v_thread[N_TRY] = {1, 2, 3, 8};
+  const size_t v_thread[N_TRY] = {1, 2, 3, 4};
   for (size_t m = 0; m < 3; ++m) {
     double v_first[N_DIM_MOST + N_EFFECT];
     for (size_t k = 0; k < N_TRY; ++k) {
