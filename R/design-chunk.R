@@ -74,10 +74,6 @@ rows_of_block <- function(x, block) {
   select_rows(x, block$first + seq_len(block$n))
 }
 
-select_rows <- function(x, rows) {
-  if (length(dim(x)) == 2) x[rows, , drop = FALSE] else x[rows]
-}
-
 # A variable's values as C takes them; those of levels as codes.
 variable_column <- function(source, variable, n) {
   if (!is.null(source$parts)) {
@@ -199,19 +195,20 @@ whole_values <- function(design, values) {
 
 # ---- chunks ------------------------------------------------------------------
 
-# Room for `size` rows. C writes into these arrays in place: they belong to the
-# chunk alone. What is read from `chunk$x` is another matrix after the next
-# fill_chunk(), so nothing may keep it: copy (chunk$x + 0) what must last.
+# Room for `size` rows, of n_y columns of the response. C writes into these
+# arrays in place: they belong to the chunk alone. What is read from chunk$x is
+# another matrix after the next fill_chunk(), so nothing may keep it: copy
+# (chunk$x + 0) what must last.
 new_chunk <- function(
   design,
   size,
   has_weights = FALSE,
   has_offset = FALSE,
-  has_y = TRUE
+  n_y = 1
 ) {
   chunk <- new.env(parent = emptyenv())
   chunk$x <- matrix(0, size, length(design$columns))
-  chunk$y <- if (has_y) double(size)
+  chunk$y <- if (n_y > 0) zero_values(size, n_y)
   chunk$weights <- if (has_weights) double(size)
   chunk$offset <- if (has_offset) double(size)
   chunk$fill <- 0
@@ -222,7 +219,8 @@ new_chunk <- function(
 # chunk's first `fill` rows, until it is full or the block ends; the caller sets
 # chunk$fill to 0 when the rows were used. Where `y` or another is NULL, what
 # the chunk has of it stays as it is. y, weights, offset, keep: vectors of
-# the block's rows, or list(values, first); a factor y comes as list(values,
+# the block's rows (y a matrix where it has several columns), or list(values,
+# first); a factor y comes as list(values,
 # first, table), `table` the number of each level. Rows without TRUE in keep are
 # passed over, and those that lack a value, of which n_missing are counted.
 #

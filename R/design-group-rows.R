@@ -59,7 +59,7 @@ part_filler <- function(terms, frame, sample = 1000) {
   design <- compile_design(few)
   values <- frame_values(design, frame)
   size <- min(n_row, rows_of_width(length(design$columns)))
-  chunk <- new_chunk(design, size, has_y = FALSE)
+  chunk <- new_chunk(design, size, n_y = 0)
   list(
     columns = design$columns,
     contrasts = design$contrasts,

@@ -347,11 +347,12 @@ new_stratum <- function(expression, request) {
 # Outcomes by number: failures and successes, counts that are 0 and others.
 # Rows that do not count are NA.
 outcome_codes <- function(y, n, request) {
-  if (find_response(request$family)$has_units) {
+  entry <- find_response(request$family)
+  if (is.null(entry$shows)) {
     return(NULL)
   }
   y <- if (is.list(y)) slice_rows(y$values, y$first, n) else y
-  (y > 0) + 1L
+  entry$shows(y) + 1L
 }
 
 # Rows of columns with missing values, of those that count; NULL: none.

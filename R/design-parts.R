@@ -273,6 +273,10 @@ left_side <- function(frame) {
 frame_response <- function(response, family, name, as_double = TRUE) {
   takes_trials <- has_trials(family)
   levels <- NULL
+  if (response_facts(family)$n_y > 1) {
+    values <- limits_response(response, name)
+    return(list(values = values, levels = NULL, trials = NULL))
+  }
   if (is.matrix(response)) {
     return(counts_response(response, takes_trials, name))
   }

@@ -95,6 +95,9 @@ block_eval <- function(request, block, expression, what) {
   value <- tryCatch(
     eval(expression, block_slice(block, names), request$env),
     error = function(e) {
+      if (inherits(e, "tall_error")) {
+        rlang::cnd_signal(e)
+      }
       expressions <- stats::setNames(list(expression), what)
       check_variable_there(e, expressions, request$known, request$env)
       abort_input(
@@ -286,47 +289,42 @@ block_values_of_response <- function(
   levels
 ) {
   name <- request$response_name
+  family <- request$family
+  none <- zero_values(block$n, response_facts(family)$n_y)
   if (is.factor(response)) {
     if (identical(levels, NA)) {
-      return(list(values = numeric(block$n), trials = NULL))
+      return(list(values = none, trials = NULL))
     }
     response <- factor(response, levels = levels)
   }
   if (!is.null(keep)) {
-    response <- if (is.matrix(response)) {
-      response[keep, , drop = FALSE]
-    } else {
-      response[keep]
-    }
+    response <- select_rows(response, keep)
     weights <- weights[keep]
   }
   if (NROW(response) == 0) {
-    return(list(values = numeric(block$n), trials = NULL))
+    return(list(values = none, trials = NULL))
   }
   rows <- if (is.null(keep)) seq_len(block$n) else which(keep)
   rows <- block$row - 1 + rows
-  family <- request$family
   found <- frame_response(response, family, name)
   if (is.null(found$trials)) {
     check_successes(found$values, weights, family, name, rows)
   }
   bad <- first_outside(found$values, family)
   if (bad > 0) {
-    entry <- find_response(family)
-    abort_value(
-      found$values,
-      bad,
-      paste0(entry$must, " for family \"", entry$name, "\""),
-      arg = name,
-      where = paste("row", format_count(rows[[bad]]))
-    )
+    where <- paste("row", format_count(rows[[bad]]))
+    abort_outside(found$values, bad, family, name, where)
   }
   spread <- function(x) {
     if (is.null(x) || is.null(keep)) {
       return(x)
     }
-    out <- numeric(block$n)
-    out[keep] <- x
+    out <- zero_values(block$n, NCOL(x))
+    if (is.matrix(x)) {
+      out[keep, ] <- x
+    } else {
+      out[keep] <- x
+    }
     out
   }
   list(values = spread(found$values), trials = spread(found$trials))

@@ -210,7 +210,12 @@ additions <- list(
   rate = function(y, x) {
     paste0("Write `", y, " ~ ... + offset(log(", x, "))`.")
   },
-  cens = not_available("Censored responses"),
+  cens = function(y, x) {
+    paste0(
+      "Censored numbers are `", y, " | cens(", x, ") ~ ...` of `tall_glm()` ",
+      "and `tall_gam()`; times to an event have `tall_surv()`."
+    )
+  },
   trunc = function(y, x) {
     paste(
       "Counts of which none is 0 have `family = truncated_poisson()`; other",
@@ -240,10 +245,11 @@ several_numbers <- list(
       event <- of[[3]]
     }
     paste0(
-      "Times with a constant hazard are counts: `", event,
-      " ~ ... + offset(log(", time, "))` with `family = poisson()`; with one ",
-      "that is constant in pieces, the same of the rows that ",
-      "`survival::survSplit()` makes, and a factor of the pieces."
+      "`tall_surv()` fits times to an event. With a constant hazard they are ",
+      "counts, too: `", event, " ~ ... + offset(log(", time,
+      "))` with `family = poisson()`; with one that is constant in pieces, ",
+      "the same of the rows that `survival::survSplit()` makes, and a factor ",
+      "of the pieces."
     )
   },
   mvbind = function(of) {

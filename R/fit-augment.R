@@ -56,6 +56,9 @@ augment.tall_regression <- function(
 }
 
 own_residuals <- function(fit, type, groups, n_draw) {
+  if (inherits(fit, "tall_surv")) {
+    return(residuals(fit, type, n_draw))
+  }
   type <- if (has_class_response(fit)) "response" else type
   asked <- ask_rows(fit, groups = groups, needs = "responses")
   over_means(asked, n_draw, row_residuals(fit, type))

@@ -197,16 +197,17 @@ rmse.tall_regression <- function(
   rows <- join_draws(object, rows, chosen, groups)
   square <- numeric(nrow(chosen$theta))
   average <- numeric(nrow(rows$x))
+  y <- first_column(rows$y)
   each_block(nrow(rows$x), length(square), size = 2^20, function(at) {
     mu <- predictor(object, some_rows(rows, at), chosen, "response")
     mu <- clip(mu, range)
-    square <<- square + rowSums((mu - rep(rows$y[at], each = nrow(mu)))^2)
+    square <<- square + rowSums((mu - rep(y[at], each = nrow(mu)))^2)
     average[at] <<- drop(crossprod(mu, chosen$weights))
   })
   if (statistic == "draw") {
     sqrt(square / length(average))
   } else {
-    sqrt(mean((average - rows$y)^2))
+    sqrt(mean((average - y)^2))
   }
 }
 

@@ -129,6 +129,9 @@ print_header <- function(fit, n_draws) {
 
 # NULL: no family.
 family_text <- function(fit) {
+  if (inherits(fit, "tall_surv")) {
+    return(hazard_text(fit))
+  }
   family <- fit$family
   if (inherits(fit, "tall_classes")) {
     facts <- class_methods[[fit$method]]
@@ -138,6 +141,19 @@ family_text <- function(fit) {
   if (!is.null(family)) {
     paste0("Family:  ", family$name, " (", family$link, ")\n")
   }
+}
+
+# The law of times, and the unit that an intercept refers to.
+hazard_text <- function(fit) {
+  unit <- known_values(fit$family)["unit"]
+  is_hazard <- !is.na(unit)
+  paste0(
+    "Family:  ",
+    fit$basehaz,
+    if (is_hazard) " (proportional hazards)" else " (accelerated failure time)",
+    if (is_hazard) paste0(", times in units of ", format_number(unit[[1]])),
+    "\n"
+  )
 }
 
 # Of models whose rows are groups, both; of several factors their levels, too.

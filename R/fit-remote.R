@@ -107,7 +107,9 @@ own_block <- function(fit, block) {
   number <- block$row - 1 + seq_len(block$n)
   if (!all(keep)) {
     data <- frame_rows_at(data, keep)
-    own <- lapply(own[c("y", "weights", "trials")], function(x) x[keep])
+    own <- lapply(own[c("y", "weights", "trials")], function(x) {
+      if (!is.null(x)) select_rows(x, keep)
+    })
   }
   if (!is.null(taken)) {
     number <- number[taken]

@@ -90,8 +90,11 @@ read_response.tall_nn <- function(fit, response, name) {
 }
 
 # For what has no meaning for them: `f` is the name of a function.
-check_is_number <- function(fit, f) {
+check_is_number <- function(fit, f, takes_times = FALSE) {
   f <- if (grepl("(", f, fixed = TRUE)) f else paste0(f, "()")
+  if (!takes_times) {
+    check_no_times(fit, f)
+  }
   if (has_class_response(fit)) {
     abort_tall(
       "unsupported",
@@ -99,6 +102,22 @@ check_is_number <- function(fit, f) {
         "{.code {f}} is for numeric and binary responses, not for classes.",
         i = "{.fn posterior_epred} has the probabilities of the classes, and
              {.fn log_loss} a loss."
+      )
+    )
+  }
+}
+
+# What is seen of a time may be that it is later: there is nothing to compare a
+# mean with, and there may be no mean.
+check_no_times <- function(fit, f) {
+  if (!has_class_response(fit) && has_times(fit$family)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code {f}} is not for times to an event, which may be censored.",
+        i = "{.fn predict} has medians, restricted means and survival
+             probabilities; {.fn posterior_survfit} curves; {.fn residuals}
+             those of martingales; {.fn loo} compares models."
       )
     )
   }
@@ -117,8 +136,15 @@ split_weights <- function(y, trials, weights, fit) {
 
 # As for the data of the fit; a missing response has a missing likelihood.
 check_new_values <- function(found, trials, family, name) {
-  values <- replace(found$values, is.na(found$values), 0)
-  check_response(values, family, name)
+  values <- found$values
+  if (is.matrix(values)) {
+    values <- select_rows(values, stats::complete.cases(values))
+  } else {
+    values <- replace(values, is.na(values), 0)
+  }
+  if (NROW(values) > 0) {
+    check_response(values, family, name)
+  }
   if (is.null(found$trials)) {
     check_successes(values, trials, family, name)
   }

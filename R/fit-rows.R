@@ -117,7 +117,7 @@ with_responses <- function(rows, found) {
   n <- nrow(rows$x)
   rows$y <- found$y
   rows$trials <- rep_len(found$trials %||% 1, n)
-  rows$count <- found$y * rows$trials
+  rows$count <- first_column(found$y) * rows$trials
   rows$weight <- rep_len(found$weight %||% 1, n)
   rows
 }
@@ -126,7 +126,7 @@ with_responses <- function(rows, found) {
 some_rows <- function(rows, at) {
   vectors <- c("offset", "y", "trials", "count", "weight")
   vectors <- intersect(vectors, names(rows))
-  rows[vectors] <- lapply(rows[vectors], `[`, at)
+  rows[vectors] <- lapply(rows[vectors], select_rows, at)
   rows$x <- design_rows(rows$x, at)
   if (!is.null(rows$factors)) {
     rows$factors <- lapply(rows$factors, some_of_factor, at = at)
@@ -205,7 +205,7 @@ check_cut <- function(x, n, arg) {
 # given.
 block_sizes <- function(fit, block) {
   own <- split_own(fit, block$own)
-  n <- length(own$y)
+  n <- NROW(own$y)
   list(
     y = own$y,
     trials = rep_len(as.double(own$trials %||% 1), n),

@@ -223,6 +223,7 @@ class_shapes <- list(
     effect_draws = maybe(shape_array(NULL)),
     engine = maybe(function(x, of) inherits(x, "tall_gam"))
   )),
+  tall_surv = list(basehaz = shape_string, horizon = shape_number),
   tall_classes = utils::modifyList(formula_shapes, list(
     method = function(x, of) rlang::is_string(x) && x %in% names(class_methods),
     design_columns = shape_class_columns,

@@ -135,7 +135,7 @@ held_out_monitor.tall_glm <- function(reader, monitor) {
     abort_sparse_monitor()
   }
   monitor$newdata <- rows$x
-  monitor$y <- rows$y
+  monitor$y <- first_column(rows$y)
   monitor$offset <- rows$offset
   monitor
 }

@@ -143,6 +143,7 @@ tall_gam <- function(
   prior_smooth <- as_prior_smooth(prior_smooth)
   family <- resolve_family(family)
   asked <- new_asked("tall_gam", match.call(), parent.frame(), environment())
+  family <- censored_family(family, asked$formula)
   asked <- ask_smooths(asked, knots)
   if (length(formula_smooths(asked$formula)) > 0) {
     priors$prior_smooth <- prior_smooth

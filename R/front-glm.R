@@ -9,7 +9,12 @@
 #'
 #' @param formula (formula) As in [stats::glm()]: factors, interactions and
 #'   [offset()] are fine; group-level terms such as `(1 | g)` are refused. What
-#'   brms' `bf()` makes of one formula is that formula, in all front ends.
+#'   brms' `bf()` makes of one formula is that formula, in all front ends. Of a
+#'   Gaussian response, also of [tall_gam()], the left side may be `y |
+#'   cens(status)` or `y | cens(status, y2)`, as in brms, for numbers that are
+#'   censored: `status` is `"none"` (or 0, `FALSE`), `"right"` (1, `TRUE`) where
+#'   the number is `y` or above, `"left"` (-1), or `"interval"` (2) where it is
+#'   between `y` and `y2`. Predictions are of the number, seen or not.
 #' @param data (data frame, [source][tall_source] or matrix) The data: a data
 #'   frame, a [tall_stream()], [tall_parquet()] files, a [tall_store()], a
 #'   matrix with names of its columns, a lazy table (`dplyr::tbl()`) whose rows
@@ -143,6 +148,7 @@ tall_glm <- function(
   )
   family <- resolve_family(family)
   asked <- new_asked("tall_glm", match.call(), parent.frame(), environment())
+  family <- censored_family(family, asked$formula)
   front <- new_front(
     "glm",
     "tall_glm",

@@ -16,7 +16,7 @@
 new_asked <- function(name, matched, caller, front) {
   has_data <- "data" %in% names(matched)
   written <- written_call(matched, name, caller)
-  formula <- one_formula(front$formula)
+  formula <- with_limits(one_formula(front$formula), limits_of_fronts[[name]])
   if (!identical(formula, front$formula)) {
     matched$formula <- formula
   }
@@ -34,6 +34,13 @@ new_asked <- function(name, matched, caller, front) {
     class = "tall_asked"
   )
 }
+
+# What may say on the left of a formula between which limits a row lies.
+limits_of_fronts <- list(
+  tall_surv = "Surv",
+  tall_glm = "cens",
+  tall_gam = "cens"
+)
 
 # The same of other data, such as the rows of a source in memory.
 ask_of <- function(asked, data) {

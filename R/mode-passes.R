@@ -8,7 +8,7 @@ with_chunk_model <- function(chunk, n, rows, f) {
   model <- chunk_model(
     chunk$x,
     n,
-    chunk$y,
+    if (is.matrix(chunk$y)) select_rows(chunk$y, seq_len(n)) else chunk$y,
     chunk$weights,
     chunk$offset,
     rows$family
@@ -27,7 +27,8 @@ new_column_facts <- function() {
   list(
     add = function(chunk, n) {
       x <- .Call(ffi_column_moments, chunk$x, n)
-      y <- if (is.null(chunk$offset)) chunk$y else chunk$y - chunk$offset
+      y <- first_column(chunk$y)
+      y <- if (is.null(chunk$offset)) y else y - chunk$offset
       y_own <- .Call(ffi_column_moments, y, n)
       part <- list(
         n = n,

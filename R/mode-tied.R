@@ -239,7 +239,7 @@ tied_keys <- function(rows, keys) {
 # Facts of all rows from those that differ: see new_column_facts().
 facts_of_ties <- function(tied, rows) {
   n <- sum(tied$count)
-  y <- tied$y - (tied$offset %||% 0)
+  y <- first_column(tied$y) - (tied$offset %||% 0)
   z <- cbind(tied$x, y)
   mean <- colSums(tied$count * z) / n
   away <- z - rep(mean, each = nrow(z))

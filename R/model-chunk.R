@@ -3,8 +3,9 @@
 
 # A generalised linear model with a flat prior of the first n rows of `x`
 # (double matrix), `y`, `weights` and `offset` (double vectors, or NULL), which
-# may be longer. family: from resolve_family(); auxiliary parameters are `aux`,
-# the family's where they are known, else 1. An external pointer.
+# may be longer; a `y` of several columns is a matrix of n rows. family: from
+# resolve_family(); auxiliary parameters are `aux`, the family's where they are
+# known, else 1. An external pointer.
 chunk_model <- function(
   x,
   n,

@@ -368,6 +368,7 @@ core_rows <- function(rows) {
 # to explain, and `aux_sd`: that of a row of weight 1, which sigma is. Weights
 # are precisions: it grows with their root, as sigma does.
 response_units <- function(y, weights, offset) {
+  y <- first_column(y)
   if (!is.null(offset)) {
     y <- y - offset
   }

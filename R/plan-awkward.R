@@ -22,7 +22,7 @@ plan_awkward <- function(model, control, ledger, why) {
   if (is.null(report)) {
     need_rows(why, ledger)
   }
-  n_awkward <- length(drawn$found$surrogate$of$y)
+  n_awkward <- NROW(drawn$found$surrogate$of$y)
   plan <- plan_of_awkward(model, drawn, pilot$rest(), control, ledger)
   verdict <-
     judge_surrogate(plan, report, n_awkward, control, settled_share)
@@ -140,7 +140,7 @@ keep_awkward <- function(taken, cut, model) {
 rows_taken <- function(taken, keep) {
   list(
     x = taken$x[keep, , drop = FALSE],
-    y = taken$y[keep],
+    y = select_rows(taken$y, keep),
     weights = taken$weights[keep],
     offset = taken$offset[keep]
   )
@@ -159,7 +159,7 @@ surrogate_of <- function(found, sums, more = NULL) {
   none <- list(total = 0, always = integer(), rows = integer(), psi = double())
   list(
     at = found$theta,
-    awkward = as.double(seq_along(s$of$y)),
+    awkward = as.double(seq_len(NROW(s$of$y))),
     moves = s$moves,
     init = s$init,
     ahead = c(
@@ -205,7 +205,7 @@ draw_awkward <- function(model, control, ledger, n_step, found) {
   check_same_facts(found, taken, model$remote$rows)
   n_step <- n_step * taken$rate / draw$rate
   draw$rate <- taken$rate
-  if (length(s$of$y) > 0) {
+  if (NROW(s$of$y) > 0) {
     taken <- without_awkward(taken, model, found, draw)
   }
   found[c("psi", "times")] <- list(taken$total, times_drawn(taken))
@@ -219,12 +219,12 @@ without_awkward <- function(taken, model, found, draw) {
   own <- rows_pointer(model_of_some(model$remote, s$of))
   own <- chunk_draw(own, found$theta, found$chol, 1, draw_none)
   taken$total <- max(taken$total - own$total, 1e-12 * taken$total)
-  if (length(taken$y) > 0) {
+  if (NROW(taken$y) > 0) {
     then <- draw_none
     then$phi_bar <- 1 / s$cut
     then$radius <- remote_radius(n_seen(model))
     of <- rows_pointer(model_of_some(model$remote, rows_taken(taken, TRUE)))
-    is_awkward <- seq_along(taken$y) %in%
+    is_awkward <- seq_len(NROW(taken$y)) %in%
       chunk_draw(of, s$theta, s$chol, 1, then)$rows
     taken[c("x", "y", "weights", "offset")] <- rows_taken(taken, !is_awkward)
     taken$count <- taken$count[!is_awkward]
@@ -237,7 +237,7 @@ without_awkward <- function(taken, model, found, draw) {
 plan_of_awkward <- function(model, drawn, order, control, ledger) {
   found <- drawn$found
   s <- found$surrogate
-  n <- length(s$of$y)
+  n <- NROW(s$of$y)
   own <- model_of_both(model, s$of, drawn)
   of <- surrogate_of(found, drawn$sums, list(
     total = drawn$total,
@@ -267,7 +267,9 @@ refill_awkward <- function(plan_of, model, control, ledger, found) {
 
 # Of awkward rows and those that were drawn.
 model_of_both <- function(model, awkward, drawn) {
-  both <- function(name) c(awkward[[name]], drawn[[name]])
+  both <- function(name) {
+    join_values(list(awkward[[name]], drawn[[name]]))
+  }
   own <- model_of_some(model$remote, list(
     x = rbind(awkward$x, drawn$x),
     y = both("y"),

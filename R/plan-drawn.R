@@ -41,7 +41,7 @@ draws_over <- function(rows, args, first, show) {
     if (length(at) > 0) {
       pile$add(list(
         x = chunk$x[at, , drop = FALSE],
-        y = chunk$y[at],
+        y = select_rows(chunk$y, at),
         weights = chunk$weights[at],
         offset = chunk$offset[at],
         count = part$count,
@@ -116,7 +116,7 @@ even_drawn <- function(parts, rates, draw) {
 }
 
 join_drawn <- function(parts) {
-  every <- function(name) unlist(lapply(parts, `[[`, name))
+  every <- function(name) join_values(lapply(parts, `[[`, name))
   list(
     x = do.call(rbind, lapply(parts, `[[`, "x")),
     y = every("y"),

@@ -52,7 +52,7 @@ find_scales_ahead <- function(model, control, ledger) {
   found$taken <- NULL
   found$surrogate <- s
   some <- s$of
-  if (length(some$y) == 0) {
+  if (NROW(some$y) == 0) {
     # rows that nobody looks at: a model has some
     some <- unclass(model$remote$some)[c("x", "y", "weights", "offset")]
   }
@@ -90,7 +90,7 @@ ahead_draws <- function(own, found, sums, n_step, control, ledger) {
   moves <- found$moves %||%
     moves_of(found, new_moves(found$chol), chol2inv(t(found$chol)))
   mode <- mode_of_scales(own, found, sums, at, NULL, ledger)
-  awkward <- as.double(seq_along(found$surrogate$of$y))
+  awkward <- as.double(seq_len(NROW(found$surrogate$of$y)))
   none <- list(total = 0, always = integer(), rows = integer(), psi = double())
   radius <- found$radius %||% remote_radius(n_seen(own))
   plan <- scales_ahead_plan(
@@ -116,7 +116,7 @@ ahead_draws <- function(own, found, sums, n_step, control, ledger) {
 
 # Along which awkward rows are moved by slices, see surrogate_moves().
 moves_of <- function(found, moves, covariance, n_step = Inf) {
-  wide <- if (length(found$surrogate$of$y) > 0) wide_columns(found$surrogate)
+  wide <- if (NROW(found$surrogate$of$y) > 0) wide_columns(found$surrogate)
   if (length(wide) == 0) {
     return(moves)
   }
@@ -194,7 +194,7 @@ mode_of_scales <- function(model, found, sums, at, sd, ledger) {
 plan_of_scales <- function(model, drawn, order, control, ledger) {
   found <- drawn$found
   of <- found$surrogate$of
-  n <- length(of$y)
+  n <- NROW(of$y)
   own <- model_of_both(model, of, drawn)
   at <- c(found$theta, found$phi)
   ahead <- c(

@@ -12,6 +12,12 @@
 #               of mu, draws x rows (x classes: without these). aux: a value for
 #               each draw, or NULL. rows: list(weight, trials), NULL: 1 each.
 # Optional:
+#   quantile    (function or NULL) `quantile(p, mu, aux)`, of times to an event:
+#               p, mu and aux as of `draw`, mu being e^eta.
+#   wrong       (function or NULL) `wrong(y)`, of responses of several columns:
+#               what a row that it cannot have must, in words as `must`.
+#   shows       (function) `shows(y)`: which of two kinds of outcome each row
+#               has, of which a pilot has some; by default above 0 or not.
 #   size        (number) Trials of each row, where these are known beforehand.
 #   family      (function or NULL) `family(link)`: its object of class family.
 #   aliases     (strings) What other packages call it.
@@ -45,6 +51,9 @@ response_entry <- function(
   links,
   must,
   draw,
+  quantile = NULL,
+  wrong = NULL,
+  shows = function(y) y > 0,
   size = 0,
   family = NULL,
   aliases = character(),
@@ -78,6 +87,9 @@ response_entry <- function(
     links = links,
     must = must,
     draw = draw,
+    quantile = quantile,
+    wrong = wrong,
+    shows = shows,
     size = size,
     family = family,
     aliases = aliases,

@@ -10,8 +10,15 @@ response_log_density <- function(family, eta, y, weight = NULL, aux = NULL) {
   facts <- response_facts(family)
   aux <- aux_matrix(family, aux, nrow(eta))
   # a missing response has a missing density
-  is_missing <- is.na(y)
-  y <- replace(as.double(y), is_missing, 0)
+  is_missing <- !stats::complete.cases(y)
+  y <- as_double_values(y)
+  y <- if (is.matrix(y)) {
+    # what takes their place is left out below
+    y[is_missing, ] <- rep(y[which(!is_missing)[1], ], each = sum(is_missing))
+    y
+  } else {
+    replace(y, is_missing, 0)
+  }
   out <- .Call(
     ffi_response_evaluate,
     facts$place,
@@ -57,9 +64,9 @@ response_deviance <- function(family, y, mean, weight = NULL, aux = NULL) {
   .Call(
     ffi_response_deviance,
     response_facts(family)$place,
-    as.double(y),
+    as_double_values(y),
     as.double(mean),
-    if (!is.null(weight)) rep_len(as.double(weight), length(y)),
+    if (!is.null(weight)) rep_len(as.double(weight), NROW(y)),
     aux_matrix(family, aux, 1)
   )
 }
@@ -79,15 +86,15 @@ response_residuals <- function(
   aux <- if (!response_facts(family)$is_dispersion) aux
   switch(
     type,
-    response = y - mean,
+    response = first_column(y) - mean,
     pearson = {
       of_draw <- matrix(mean, 1)
       variance <- drop(response_variance(family, of_draw, aux = aux))
-      (y - mean) * sqrt(weight / variance)
+      (first_column(y) - mean) * sqrt(weight / variance)
     },
     deviance = {
       deviance <- response_deviance(family, y, mean, weight, aux)
-      sign(y - mean) * sqrt(pmax(deviance, 0))
+      sign(first_column(y) - mean) * sqrt(pmax(deviance, 0))
     }
   )
 }

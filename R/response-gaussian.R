@@ -43,6 +43,7 @@ response_gaussian <- function() {
       mu + residual_sds(aux, rows$weight, n_row) * stats::rnorm(length(mu))
     },
     family = function(link) stats::gaussian(link),
+    shows = NULL,
     has_units = TRUE,
     is_quadratic = TRUE,
     skewness = "few rows for the columns do that",

@@ -16,6 +16,7 @@ response_student <- function() {
     aliases = "t",
     aux_priors = list(nu = c(shape = 2, rate = 0.1)),
     aux_start = c(nu = 5),
+    shows = NULL,
     has_units = TRUE,
     is_concave = FALSE,
     skewness = "few rows for the columns do that"

@@ -21,7 +21,12 @@ response_entries <- function() {
     student = response_student,
     beta = response_beta,
     categorical = response_categorical,
-    truncated_poisson = response_truncated_poisson
+    truncated_poisson = response_truncated_poisson,
+    weibull = response_weibull,
+    weibull_aft = response_weibull_aft,
+    lognormal = response_lognormal,
+    loglogistic = response_loglogistic,
+    censored_gaussian = response_censored_gaussian
   )
 }
 
@@ -121,6 +126,16 @@ has_trials <- function(family) {
   find_response(family)$has_trials
 }
 
+# Are responses times to an event?
+has_times <- function(family) {
+  !is.null(find_response(family)$quantile)
+}
+
+# Has a row several columns, limits among them?
+has_limits <- function(family) {
+  response_facts(family)$n_y > 1
+}
+
 # list(name, link, object) of an entry; object: NULL where there is none. Of
 # some also `aux`, what is known of auxiliary parameters, NA of those that are
 # sampled.
@@ -135,11 +150,12 @@ new_family <- function(
   out
 }
 
-# Names of the responses that regressions have, with one predictor a row; and
-# that networks have.
+# Names of the responses that regressions have, with one predictor and one
+# number a row; and that networks have.
 regression_responses <- function() {
   has_one <- function(entry) {
-    response_facts(new_family(entry()))$n_predictor == 1
+    facts <- response_facts(new_family(entry()))
+    facts$n_predictor == 1 && facts$n_y == 1
   }
   names(Filter(has_one, response_entries()))
 }
@@ -241,21 +257,36 @@ known_links <- function() {
 check_response <- function(y, family, arg) {
   check_given(y, arg = arg)
   entry <- find_response(family)
-  if (is.logical(y) && !is.object(y)) {
+  n_y <- response_facts(family)$n_y
+  if (n_y > 1) {
+    check_matrix(y, n_col = n_y, arg = arg)
+  } else if (is.logical(y) && !is.object(y)) {
     check_size(y, arg = arg)
     check_finite(y, arg = arg)
   } else {
     check_numbers_of(y, most = most_of_data, arg = arg)
   }
-  if (entry$has_units) {
-    y <- as.double(y)
+  if (entry$has_units || n_y > 1) {
+    y <- as_double_values(y)
   }
   bad <- first_outside(y, family)
   if (bad > 0) {
-    must <- paste0(entry$must, " for family \"", entry$name, "\"")
-    abort_value(y, bad, must, arg = arg, hint = entry$advice)
+    abort_outside(y, bad, family, arg)
   }
   unname(y)
+}
+
+# A row has what the family cannot have. where: its place, NULL: the value's.
+abort_outside <- function(y, at, family, arg, where = NULL) {
+  entry <- find_response(family)
+  must <- paste0(entry$must, " for family \"", entry$name, "\"")
+  if (is.matrix(y)) {
+    must <- entry$wrong(y[at, ])
+    where <- where %||% paste("row", format_count(at))
+    y <- y[, 1]
+  }
+  where <- where %||% value_place(y, at)
+  abort_value(y, at, must, arg = arg, where = where, hint = entry$advice)
 }
 
 # The first value of y, any numbers or logical, that is no response of the
@@ -266,7 +297,7 @@ first_outside <- function(
   family,
   size = find_response(family)$size,
   first = 0,
-  n = length(y)
+  n = NROW(y)
 ) {
   .Call(ffi_response_outside, response_facts(family)$place, y, size, first, n)
 }

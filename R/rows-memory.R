@@ -47,7 +47,8 @@ rows_at <- function(rows, at) {
   stopifnot(!is_looked(fields$x))
   fields$x <- fields$x[at, , drop = FALSE]
   for (name in intersect(c("y", "weights", "offset"), names(fields))) {
-    fields[name] <- list(fields[[name]][at])
+    value <- fields[[name]]
+    fields[name] <- list(if (!is.null(value)) select_rows(value, at))
   }
   tall_rows("memory", fields)
 }
@@ -65,7 +66,7 @@ each_chunk.tall_rows_memory <- function(rows, f, show = list(refresh = 0)) {
     n <- min(size, n_row - first)
     part <- rows_at(rows, first + seq_len(n))
     part$x <- as_double_matrix(as.matrix(part$x))
-    part$y <- as.double(part$y)
+    part$y <- as_double_values(part$y)
     f(part, n, first)
   }
   list(n_row = n_row, n_missing = 0, digest = NULL)

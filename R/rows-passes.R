@@ -113,7 +113,8 @@ each_chunk.tall_rows_passes <- function(rows, f, show = list(refresh = 0)) {
     rows$design,
     setting("chunk_rows"),
     rows$has_weights,
-    rows$has_offset
+    rows$has_offset,
+    response_facts(rows$family)$n_y
   )
   seen <- list(n_row = 0, n_missing = 0)
   before <- rows$digest
@@ -210,14 +211,14 @@ gather_design <- function(rows, f, show) {
     own <- seq_len(n)
     f(chunk$x[own, , drop = FALSE])
     parts[[length(parts) + 1]] <<- list(
-      y = chunk$y[own],
+      y = select_rows(chunk$y, own),
       weights = if (rows$has_weights) chunk$weights[own],
       offset = if (rows$has_offset) chunk$offset[own]
     )
   }
   seen <- each_chunk(rows, each, show)
   check_same_digest(rows$digest, seen$digest)
-  every <- function(name) unlist(lapply(parts, `[[`, name))
+  every <- function(name) join_values(lapply(parts, `[[`, name))
   list(
     y = every("y"),
     weights = every("weights"),

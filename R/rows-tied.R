@@ -58,11 +58,7 @@ tie_part <- function(of, n, count = NULL) {
     abort_status(found)
   }
   out <- lapply(columns[is_there], function(column) {
-    if (is.matrix(column)) {
-      column[found$first, , drop = FALSE]
-    } else {
-      column[found$first]
-    }
+    select_rows(column, found$first)
   })
   out$count <- found$count
   out
@@ -74,7 +70,7 @@ join_ties <- function(parts) {
   if (length(parts) <= 1) {
     return(if (length(parts) == 1) parts[[1]])
   }
-  every <- function(name) unlist(lapply(parts, `[[`, name))
+  every <- function(name) join_values(lapply(parts, `[[`, name))
   of <- list(
     x = do.call(rbind, lapply(parts, `[[`, "x")),
     y = every("y"),
@@ -101,7 +97,8 @@ tie_pilot <- function(of, stands, look) {
   n <- nrow(of$x)
   of$x <- as_double_matrix(as.matrix(of$x))
   for (name in c("y", "weights", "offset")) {
-    of[name] <- list(if (!is.null(of[[name]])) as.double(of[[name]]))
+    value <- of[[name]]
+    of[name] <- list(if (!is.null(value)) as_double_values(value))
   }
   if (isTRUE(look$is_every)) {
     return(tie_part(of, n, stands))

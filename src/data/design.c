@@ -384,8 +384,10 @@ static void put_targets(const struct tb_filling* p, struct tile* p_tile) {
       const int* v_code = codes_of(p_column, p_tile);
       const double* v_table = p_column->v_table;
       put_table(v_code, p_column->base, v_table, p_tile->n, true, v_out);
-    } else {
-      put_numbers(p_column, 0, p_tile, true, v_out);
+      continue;
+    }
+    for (size_t j = 0; j < p_column->n_col; ++j) {
+      put_numbers(p_column, j, p_tile, true, v_out + j * p->n_size);
     }
   }
 }

@@ -39,8 +39,8 @@ add_number(struct tb_param* v_param, size_t* p_n, const char* name, SEXP x) {
 
 /* A generalised linear model with a flat prior of the first n rows of x (more
  * rows x n_coef); y, weights (or NULL) and offset (or NULL) have n values or
- * more. response: its place; aux: its known parameters, NULL without.
- * Pointer, or the status as an integer. */
+ * more, y of several columns as a matrix of n rows. response: its place; aux:
+ * its known parameters, NULL without. Pointer, or the status as an integer. */
 SEXP ffi_chunk_model(SEXP x,
                      SEXP n,
                      SEXP y,
@@ -56,7 +56,11 @@ SEXP ffi_chunk_model(SEXP x,
   if (matrix.n_row == 0 || matrix.n_row > matrix.n_lead || y == R_NilValue) {
     ffi_fault("n");
   }
-  add_vector(v_param, &n_param, "y", y, matrix.n_row);
+  add_vector(v_param,
+             &n_param,
+             "y",
+             y,
+             Rf_isMatrix(y) ? (size_t)Rf_xlength(y) : matrix.n_row);
   add_vector(v_param, &n_param, "weights", weights, matrix.n_row);
   add_vector(v_param, &n_param, "offset", offset, matrix.n_row);
   add_number(v_param, &n_param, "response", response);

@@ -285,8 +285,9 @@ SEXP ffi_design_fill(SEXP program,
   for (size_t k = 0; k < n_target; ++k) {
     v_column[n_variable + k] =
         target_of(VECTOR_ELT(targets, (R_xlen_t)k), n_row);
+    const size_t n_value = n_size * v_column[n_variable + k].n_col;
     v_target[k] =
-        ffi_some_doubles(VECTOR_ELT(into, (R_xlen_t)k), n_size, "into");
+        ffi_some_doubles(VECTOR_ELT(into, (R_xlen_t)k), n_value, "into");
   }
   struct tb_filling filling = {.p_program = &one,
                                .v_column = v_column,

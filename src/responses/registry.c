@@ -15,7 +15,12 @@
   MEMBER(gamma_log)                                                            \
   MEMBER(student)                                                              \
   MEMBER(beta_logit)                                                           \
-  MEMBER(truncated_poisson_log)
+  MEMBER(truncated_poisson_log)                                                \
+  MEMBER(weibull_log)                                                          \
+  MEMBER(weibull_aft_log)                                                      \
+  MEMBER(lognormal_log)                                                        \
+  MEMBER(loglogistic_log)                                                      \
+  MEMBER(censored_gaussian)
 
 #define MEMBER(name) extern const struct tb_response_type tb_response_##name;
 MEMBERS

@@ -4,8 +4,27 @@
 # values: of y, with `weight`, trials or precisions (NULL: 1 each); outside:
 # values that y cannot have; all: of the support, as far as it has mass, or its
 # range (the whole line) where y is continuous; aux: natural values of the
-# auxiliary parameters; size: trials, or classes.
+# auxiliary parameters; size: trials, or classes. Of rows of several columns
+# values and outside are matrices, whole(y) the rows that are seen at y, and
+# mean(eta) that of their law, where the tables have another; rate: how fast
+# what says of them changes in eta, 1 mostly.
 conformance_responses <- function() {
+  times <- list(
+    values = rbind(
+      c(1.2, 0, 1), c(0.4, 0.1, 1), c(2, 0, 0), c(1.1, 0.6, 0), c(0.7, 0, 2),
+      c(0.6, 1.9, 3)
+    ),
+    weight = c(1, 2, 0.5, 1, 3, 1),
+    outside = rbind(
+      c(0, 0, 1), c(-1, 0, 0), c(1, 1, 1), c(1, -0.5, 1), c(1, 0.2, 2),
+      c(1, 0.5, 3), c(1, 0, 4), c(NaN, 0, 1), c(1, NaN, 1), c(1, Inf, 3)
+    ),
+    whole = function(y) cbind(y, 0, 1),
+    range = c(0, Inf)
+  )
+  time_case <- function(aux, mean) {
+    utils::modifyList(times, list(aux = aux, mean = mean))
+  }
   list(
     gaussian = list(
       values = c(-1.2, 0, 3),
@@ -58,6 +77,28 @@ conformance_responses <- function() {
       outside = c(-0.1, 0, 1, 1.1, NaN),
       range = c(0, 1),
       aux = 7
+    ),
+    weibull = time_case(c(1.7, 3), function(eta) {
+      3 * exp(-eta / 1.7) * gamma(1 + 1 / 1.7)
+    }),
+    weibull_aft = c(rate = 1.7, time_case(1.7, function(eta) {
+      exp(eta) * gamma(1 + 1 / 1.7)
+    })),
+    lognormal = time_case(0.4, function(eta) exp(eta + 0.08)),
+    loglogistic = time_case(12, function(eta) {
+      exp(eta) * (pi / 12) / sin(pi / 12)
+    }),
+    censored_gaussian = list(
+      values = rbind(
+        c(-1.2, 0, 1), c(3, 0, 1), c(0.3, 0, 0), c(1, 0, 2), c(-1, 0.8, 3),
+        c(0.5, 0.5 + 1e-7, 3)
+      ),
+      weight = c(1, 0.4, 2.5, 1, 2, 1),
+      outside = rbind(
+        c(NaN, 0, 1), c(1, 0.5, 1), c(1, 1, 3), c(1, 0, -1), c(1, Inf, 3)
+      ),
+      whole = function(y) cbind(y, 0, 1),
+      aux = 1.7
     ),
     categorical = list(
       values = c(0, 1, 2),
@@ -115,22 +156,23 @@ response_at <- function(
     as.double(eta),
     1L,
     as.double(y),
-    if (!is.null(weight)) rep_len(as.double(weight), length(y)),
+    if (!is.null(weight)) rep_len(as.double(weight), NROW(y)),
     coordinate %||% case$aux,
     !is.null(coordinate)
   )
   if (is.matrix(eta) && what == "score") {
     matrix(out, nrow(eta))
   } else {
-    out[(column - 1) * length(y) + seq_along(y)]
+    n <- NROW(y)
+    out[(column - 1) * n + seq_len(n)]
   }
 }
 
 # Every value of the case at every predictor.
 response_grid <- function(case, eta) {
-  k <- seq_along(case$values)
+  k <- seq_len(NROW(case$values))
   at <- expand.grid(eta = eta, k = k)
-  at$y <- case$values[at$k]
+  at$y <- select_rows(case$values, at$k)
   at$weight <- (case$weight %||% rep(1, length(k)))[at$k]
   at
 }
@@ -240,9 +282,9 @@ law_response_aux_at <- function(case, at, k, s, others) {
 # the sum of those of successes and failures, which may be more.
 law_response_bounds <- function(case, n = 1e4, n_point = 81) {
   set.seed(2)
-  k <- sample.int(length(case$values), n, replace = TRUE)
-  y <- case$values[k]
-  weight <- (case$weight %||% rep(1, length(case$values)))[k]
+  k <- sample.int(NROW(case$values), n, replace = TRUE)
+  y <- select_rows(case$values, k)
+  weight <- (case$weight %||% rep(1, NROW(case$values)))[k]
   eta <- runif(n, -9, 9)
   reach <- runif(n)^2 * 6
   bound <- .Call(
@@ -260,7 +302,8 @@ law_response_bounds <- function(case, n = 1e4, n_point = 81) {
   }
   curvature <- function(x) {
     weight <- rep_len(weight, length(x))
-    response_at(case, "curvature", x, rep_len(y, length(x)), weight)
+    again <- select_rows(y, rep_len(seq_len(n), length(x)))
+    response_at(case, "curvature", x, again, weight)
   }
   third <- function(x) abs(response_slope(curvature, x))
   suprema <- list(curvature = points(curvature), third = points(third))
@@ -272,8 +315,14 @@ law_response_bounds <- function(case, n = 1e4, n_point = 81) {
     slack <- 1e-10 * weight + 1e-6 * found
     expect_true(all(bound[[what]] >= found - slack), label = what)
     # the points may miss a maximum between them by this much
-    gap <- 2 * (2 * reach / (n_point - 1))^2 * pmax(found, 0.1 * weight)
-    is_tight <- !case$name %in% "binomial" | y %in% c(0, 1)
+    step <- (case$rate %||% 1) * 2 * reach / (n_point - 1)
+    gap <- 2 * step^2 * pmax(found, 0.1 * weight)
+    # an interval is a sum of two, too
+    is_tight <- if (is.matrix(y)) {
+      y[, 3] != 3
+    } else {
+      !case$name %in% "binomial" | y %in% c(0, 1)
+    }
     expect_true(
       all((bound[[what]] <= found + slack + gap)[is_tight]),
       label = what
@@ -300,7 +349,7 @@ law_response_global <- function(case) {
   if (!is.null(bound$curvature)) {
     expect_true(all(bound$curvature >= most * (1 - 1e-9)))
     is_bounded <- is.finite(bound$curvature) &
-      (case$name != "binomial" | at$y %in% c(0, 1))
+      (case$name != "binomial" | first_column(at$y) %in% c(0, 1))
     # a limit may be far away
     expect_true(
       all(bound$curvature[is_bounded] <= most[is_bounded] * 1.001),
@@ -316,6 +365,7 @@ response_density <- function(case, y, eta, weight = NULL) {
   } else {
     eta <- rep(eta, length(y))
   }
+  y <- if (is.null(case$whole)) y else case$whole(y)
   exp(response_at(case, "log_density", eta, y, weight))
 }
 
@@ -356,8 +406,9 @@ law_response_mass <- function(case) {
         as.double(trials %||% 1),
         case$aux
       )
-      expect_close(moment(identity), mean, "mean", tolerance = 1e-7)
-      spread <- moment(function(y) (y - mean)^2)
+      own <- if (is.null(case$mean)) mean else case$mean(eta)
+      expect_close(moment(identity), own, "mean", tolerance = 1e-7)
+      spread <- moment(function(y) (y - own)^2)
       expect_close(spread, variance, "variance", tolerance = 1e-7)
     }
   }
@@ -401,8 +452,9 @@ law_response_draws <- function(case, families, n = 2e4) {
         weight[[1]],
         case$aux
       )
-      z <- (mean(y) - p) / sqrt(variance / n)
-      square <- (y - p)^2
+      own <- if (is.null(case$mean)) p else case$mean(eta)
+      z <- (mean(y) - own) / sqrt(variance / n)
+      square <- (y - own)^2
       z_square <- (mean(square) - variance) / (stats::sd(square) / sqrt(n))
       # a single trial at the margin has next to no spread to test
       expect_lt(abs(z), 5, label = paste(name, "mean"))
@@ -439,7 +491,7 @@ law_response_deviance <- function(case) {
         case,
         "log_density",
         eta,
-        rep(at$y[[i]], length(eta)),
+        select_rows(at$y, rep(i, length(eta))),
         at$weight[[i]]
       )
     }
@@ -451,6 +503,7 @@ law_response_deviance <- function(case) {
 }
 
 law_response_support <- function(case) {
+  join <- if (is.matrix(case$values)) rbind else c
   outside <- function(y, size = case$size %||% 0) {
     .Call(
       ffi_response_outside,
@@ -458,12 +511,14 @@ law_response_support <- function(case) {
       as.double(y),
       as.double(size),
       0,
-      length(y)
+      NROW(y)
     )
   }
   expect_identical(outside(case$all %||% case$values), 0)
-  for (bad in case$outside) {
-    expect_identical(outside(c(case$values[[1]], bad)), 2)
+  for (k in seq_len(NROW(case$outside))) {
+    bad <- select_rows(case$outside, k)
+    first <- select_rows(case$values, 1)
+    expect_identical(outside(join(first, bad)), 2)
   }
 }
 

@@ -72,7 +72,7 @@ rows_by_chunks <- function(
   has_y = FALSE,
   ...
 ) {
-  chunk <- new_chunk(design, size, ..., has_y = has_y)
+  chunk <- new_chunk(design, size, ..., n_y = as.numeric(has_y))
   out <- list(x = NULL, y = NULL, weights = NULL, offset = NULL, n_missing = 0)
   take <- function(chunk, out) {
     rows <- seq_len(chunk$fill)
@@ -231,7 +231,7 @@ test_that("targets come along, and rows that are not kept are left out", {
     expect_identical(made$n_missing, 1)
   }
   # a factor as response
-  chunk <- new_chunk(design, n_row, has_y = TRUE)
+  chunk <- new_chunk(design, n_row)
   values <- block_values(design, blocks_of(columns, n_row, TRUE)[[1]])
   y <- list(values = columns$o, first = 0, table = c(0, 1, 1, 5))
   fill_chunk(chunk, design, values, y = y)

@@ -20,8 +20,9 @@ test_that("terms of mgcv and brms are told what to write", {
     tall_glm(am | trials(gear) ~ wt, d, binomial()),
     "cbind(am, gear - am)"
   )
-  refused(tall_glm(mpg | cens(am) ~ wt, data = d), "not available")
+  refused(tall_nn(mpg | cens(am) ~ wt, data = d), "`tall_glm()`")
   refused(tall_glm(survival::Surv(mpg, am) ~ wt, data = d), "offset(log")
+  refused(tall_glm(Surv(mpg, am) ~ wt, data = d), "`tall_surv()`")
   refused(tall_glm(Surv(wt, mpg, am) ~ 1, data = d), "mpg - wt")
   refused(tall_glm(mvbind(mpg, am) ~ wt, data = d), "one model for each")
 })

@@ -42,18 +42,58 @@ void fixture_finish(struct fixture* p) {
   p->work.p_rng = &p->rng;
 }
 
+/* What the other columns of y may be, by their number; false: there are no
+ * more. */
+static bool more_columns(size_t k, double y, double v_y[TB_RESPONSE_MOST_Y]) {
+  const double v_more[][2] = {{y, y},
+                              {y + 0.7, y},
+                              {INFINITY, y},
+                              {0, 1},
+                              {0.5 * y, 0},
+                              {0, 2},
+                              {y + 0.7, 3},
+                              {0.5 * y, 1}};
+  if (k >= sizeof v_more / sizeof v_more[0]) {
+    return false;
+  }
+  v_y[0] = y;
+  v_y[1] = v_more[k][0];
+  v_y[2] = v_more[k][1];
+  return true;
+}
+
 bool fixture_has_value(const struct tb_response_type* type, double y) {
-  const double v_y[TB_RESPONSE_MOST_Y] = {y, y, y};
-  return type->outside(v_y, 1, 0) == 1;
+  double v_y[TB_RESPONSE_MOST_Y];
+  bool has = false;
+  for (size_t k = 0; !has && more_columns(k, y, v_y); ++k) {
+    has = type->outside(v_y, 1, 0) == 1;
+  }
+  return has;
 }
 
 void fixture_more_columns(const struct tb_response_type* type,
                           size_t n,
                           double* v_y) {
-  const double v_apart[] = {0, 0.7, INFINITY};
-  for (size_t j = 1; j < tb_response_n_y(type); ++j) {
-    for (size_t i = 0; i < n; ++i) {
-      v_y[j * n + i] = v_y[i] + v_apart[i % 3];
+  for (size_t i = 0; i < n && tb_response_n_y(type) > 1; ++i) {
+    double v_row[TB_RESPONSE_MOST_Y];
+    fixture_row(type, i, v_y[i], v_row);
+    for (size_t j = 1; j < tb_response_n_y(type); ++j) {
+      v_y[j * n + i] = v_row[j];
+    }
+  }
+}
+
+void fixture_row(const struct tb_response_type* type,
+                 size_t i,
+                 double y,
+                 double* v_y) {
+  size_t n_fit = 0, at = 0;
+  for (size_t k = 0; more_columns(k, y, v_y); ++k) {
+    n_fit += type->outside(v_y, 1, 0) == 1;
+  }
+  for (size_t k = 0; n_fit > 0 && more_columns(k, y, v_y); ++k) {
+    if (type->outside(v_y, 1, 0) == 1 && at++ == i % n_fit) {
+      return;
     }
   }
 }

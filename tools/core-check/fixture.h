@@ -43,6 +43,12 @@ bool fixture_has_value(const struct tb_response_type* type, double y);
 void fixture_more_columns(const struct tb_response_type* type,
                           size_t n,
                           double* v_y);
+/* the columns of a row whose first one is y: the i-th of those that it may
+ * have, over and over */
+void fixture_row(const struct tb_response_type* type,
+                 size_t i,
+                 double y,
+                 double* v_y);
 
 /* family: 0 gaussian, 1 bernoulli, 2 poisson, or the place of a response of
  * several columns of y; normal priors */

@@ -43,7 +43,9 @@ static void steep_model(struct fixture* p,
   struct tb_rng rng;
   tb_rng_init(&rng, 23, place, TB_STREAM_noise);
   for (size_t i = 0; i < n_data; ++i) {
-    const double size = i % 10 == 3 ? 20 : i % 7 == 2 ? 4 : 1;
+    /* a shape multiplies predictors: e^{1.5 eta} would leave no digits */
+    const double most = strcmp(type->name, "weibull_aft") == 0 ? 6 : 20;
+    const double size = i % 10 == 3 ? most : i % 7 == 2 ? 4 : 1;
     for (size_t j = 0; j < n_dim; ++j) {
       v_x[j * n_data + i] = size * tb_rng_norm(&rng);
     }
@@ -56,7 +58,9 @@ static void steep_model(struct fixture* p,
     const bool is_steep =
         strcmp(type->link, "log") == 0 || strcmp(type->link, "cloglog") == 0;
     /* e^30 is on the other side */
-    const double side = strcmp(type->name, "Gamma") == 0 ? -1 : 1;
+    const bool is_falling = strcmp(type->name, "Gamma") == 0 ||
+                            strcmp(type->name, "weibull_aft") == 0;
+    const double side = is_falling ? -1 : 1;
     const double far = side * (i % 12 == 5 ? (is_steep ? 4 : 30) : -30);
     v_offset[i] = i % 6 == 5 ? far : tb_rng_norm(&rng);
     if (!is_concave(type)) {

@@ -1,0 +1,240 @@
+# tall_surv(): times to an event.
+
+#' Bayesian survival models for tall data
+#'
+#' Times to an event that may not be seen: parametric models of the hazard, or
+#' of the time itself, with [tall_glm()]'s ways of drawing from the posterior,
+#' its sources of rows and its methods.
+#'
+#' @param formula (formula) `Surv(time, event) ~ x`, with the arguments of
+#'   `survival::Surv()`, which need not be attached: `Surv(time, event)` for
+#'   times that are censored on the right, `Surv(start, stop, event)` for rows
+#'   that were seen from `start` on, `Surv(time, event, type = "left")`,
+#'   `Surv(lower, upper, type = "interval2")`, or `Surv(time, time2, status,
+#'   type = "interval")`. Events are `TRUE` and `FALSE`, or 1 and 0: rows are
+#'   read block by block, and 1 and 2 are refused instead of being guessed. In
+#'   memory the left side may also be a column that `survival::Surv()` made.
+#' @param data (data frame, [source][tall_source] or matrix) As of
+#'   [tall_glm()]; of a database the arguments of `Surv()` are columns.
+#' @param basehaz (string) The law of the times, with \eqn{u = e^\eta}{u =
+#'   exp(eta)}, \eqn{\eta = \beta_0 + x^T \beta}{eta = b_0 + x'b}, and a shape
+#'   \eqn{k} or a standard deviation \eqn{\sigma}{sigma}:
+#'   \describe{
+#'   \item{`"weibull"`}{Proportional hazards, with the cumulative hazard
+#'     \eqn{H(t) = u (t/b)^k}{H(t) = u (t / b)^k}, \eqn{b} the `unit`.}
+#'   \item{`"exp"`}{The same with \eqn{k = 1}: a constant hazard \eqn{u/b}{u /
+#'     b}.}
+#'   \item{`"weibull-aft"`, `"exp-aft"`}{The same laws as accelerated failure
+#'     times, \eqn{S(t) = \exp(-(t/u)^k)}{S(t) = exp(-(t / u)^k)}.}
+#'   \item{`"lognormal"`}{\eqn{\log t \sim N(\eta, \sigma^2)}{log t ~ N(eta,
+#'     sigma^2)}.}
+#'   \item{`"loglogistic"`}{\eqn{S(t) = 1/(1 + (t/u)^k)}{S(t) = 1 / (1 + (t /
+#'     u)^k)}.}
+#'   }
+#'   Coefficients of the first two are log hazard ratios: a positive one is
+#'   more events. Those of the others multiply times: a positive one is a longer
+#'   life. Of Weibull laws the latter are the former divided by \eqn{-k}.
+#' @param prior (`tall_prior` or `NULL`) The [prior][priors] of the
+#'   coefficients; `NULL`: flat.
+#' @param prior_intercept (`tall_prior` or `NULL`) That of the linear predictor
+#'   where all covariates are at their means; `NULL`: flat. It is wide, as in
+#'   rstanarm: times have units.
+#' @param prior_aux (`tall_prior` or `NULL`) The prior of `shape`, or of
+#'   `sigma`; `NULL`: flat.
+#' @param unit (positive number or `NULL`) The unit of time \eqn{b} of
+#'   proportional hazards, which the intercept refers to: it is the log of the
+#'   cumulative hazard at \eqn{b}. `NULL`: of `"weibull"` the geometric mean of
+#'   times (of a source those of its first rows), rounded to one digit, and 1 of
+#'   `"exp"`. With a unit far from the times, the intercept and the shape go
+#'   together along a curve, which chains are slow to follow.
+#' @inheritParams tall_glm
+#' @param weights,subset,na.action,offset As in [tall_glm()]; weights are counts
+#'   of equal rows, and a row of weight 0 is left out.
+#'
+#' @details
+#' A row that ends at \eqn{t} and was seen from \eqn{t_0} on has the likelihood
+#' \eqn{f(t) / S(t_0)} where the event was seen, and \eqn{S(t) / S(t_0)} where
+#' it was not; one that is censored on the left has \eqn{1 - S(t)}, and one
+#' whose event lies between two times \eqn{S(t) - S(t')}. Times must be above 0:
+#' a row that ends where it begins says nothing, and an event at 0 has no
+#' density. Rows of time-varying covariates are `Surv(start, stop, event)`, one
+#' for each stretch of time.
+#'
+#' With a known shape (`"exp"`) draws are exact and steps look at few rows; with
+#' a sampled one a fit of few rows takes exact steps that look at all of them,
+#' and one of many those of [kernel_sgld()] with `gradient_cv(order = 2)`, whose
+#' bias is estimated; the line `Plan` says which it was.
+#'
+#' Competing risks have no likelihood here: fit one model for each cause, with
+#' other causes censored. The hazards of strata, frailties `(1 | g)` and hazards
+#' that are constant in pieces are not available.
+#'
+#' @return A [`tall_fit`][tall_fit] of class `c("tall_surv", "tall_glm",
+#'   "tall_fit")`, with `basehaz`, and `horizon`, the largest time.
+#' @section Conditions: Those of [tall_glm()]. `tall_error_input` where no row
+#'   has an event, a time is not above 0, or a row ends before its entry;
+#'   `tall_error_unsupported` for events of several kinds, `strata()` and
+#'   group-level terms.
+#' @references
+#' Kalbfleisch & Prentice (2002). *The Statistical Analysis of Failure Time
+#' Data*. Wiley.
+#' @seealso [predict.tall_surv()], [posterior_survfit()]
+#' @examplesIf requireNamespace("survival", quietly = TRUE)
+#' d <- survival::lung
+#' fit <- tall_surv(Surv(time, status == 2) ~ age + sex, d, seed = 1)
+#' fit
+#' # hazard ratios
+#' exp(coef(fit)[-1])
+#' predict(fit, data.frame(age = 60, sex = 1:2), type = "median")
+#' @export
+tall_surv <- function(
+  formula,
+  data,
+  basehaz = c(
+    "weibull", "exp", "weibull-aft", "exp-aft", "lognormal", "loglogistic"
+  ),
+  prior = prior_normal(0, 2.5, autoscale = TRUE),
+  prior_intercept = prior_normal(0, 20),
+  prior_aux = prior_exponential(),
+  unit = NULL,
+  weights = NULL,
+  subset = NULL,
+  na.action = stats::na.omit,
+  offset = NULL,
+  storage = c("double", "float"),
+  ...,
+  prior_PD = FALSE,
+  keep_data = TRUE,
+  store = NULL
+) {
+  run <- front_run(..., .front = tall_surv)
+  check_given(formula)
+  basehaz <- check_choice(basehaz, names(hazard_families))
+  check_number(unit, positive = TRUE, allow_null = TRUE)
+  check_flag(prior_PD)
+  check_prior_run(prior_PD, run)
+  check_flag(keep_data)
+  check_new_store(store, sparse = FALSE)
+  storage <- check_choice(storage, names(storage_types))
+  priors <- list(
+    prior = as_prior(prior),
+    prior_intercept = as_prior(prior_intercept),
+    prior_aux = as_aux_prior(prior_aux)
+  )
+  asked <- new_asked("tall_surv", match.call(), parent.frame(), environment())
+  check_surv_formula(asked$formula)
+  if (basehaz == "weibull") {
+    unit <- unit %||% usual_unit(asked)
+  }
+  family <- hazard_families[[basehaz]](unit %||% 1)
+  front <- new_front(
+    "glm",
+    c("tall_surv", "tall_glm"),
+    asked,
+    blueprint_glm(family, priors, storage = storage),
+    request_glm(family),
+    keep_data,
+    takes = c("weights", "offset"),
+    prior_PD = prior_PD,
+    store = store
+  )
+  front$basehaz <- basehaz
+  front$told <- new.env(parent = emptyenv())
+  class(front) <- c("tall_front_surv", class(front))
+  fit_regression(front, run)
+}
+
+# The response of a name of `basehaz`.
+hazard_families <- list(
+  weibull = function(unit) new_family(response_weibull(), aux = c(NA, unit)),
+  exp = function(unit) new_family(response_weibull(), aux = c(1, unit)),
+  `weibull-aft` = function(unit) new_family(response_weibull_aft()),
+  `exp-aft` = function(unit) new_family(response_weibull_aft(), aux = 1),
+  lognormal = function(unit) new_family(response_lognormal()),
+  loglogistic = function(unit) new_family(response_loglogistic())
+)
+
+# A unit of time that is close to the data's times, a round number: where log t
+# is near 0 a hazard's level and its shape are known apart. Of rows at hand, a
+# source's first ones.
+usual_unit <- function(asked) {
+  found <- tryCatch(
+    {
+      data <- if (!asked$has_data) {
+        list()
+      } else if (is.data.frame(asked$data)) {
+        asked$data
+      } else {
+        source_head(data_source(asked$data))
+      }
+      y <- eval(asked$formula[[2]], data, environment(asked$formula))
+      time <- limits_response(y, "y")[, 1]
+      signif(exp(mean(log(time[which(time > 0)]))), 1)
+    },
+    error = function(e) NULL
+  )
+  # what is wrong with the rows is told where they are read
+  if (length(found) == 1 && is.finite(found) && found > 0) found else 1
+}
+
+# Terms that survival has, and what does their work.
+surv_terms <- c(
+  strata = "A stratum's hazard of its own is not available: fit one model for
+            each, or take its factor as a covariate.",
+  cluster = "Rows of the same cluster count as independent here.",
+  frailty = "Frailties are not available.",
+  tt = "Rows of a stretch of time each, {.code Surv(start, stop, event)}, have
+        covariates that change."
+)
+
+check_surv_formula <- function(formula) {
+  if (!inherits(formula, "formula")) {
+    return(invisible()) # refused where frames are made
+  }
+  if (length(formula) < 3) {
+    abort_no_response()
+  }
+  for (term in formula_terms(formula[[3]])) {
+    name <- if (is.call(term)) deparse1(term[[1]]) else NA_character_
+    name <- sub("^survival::", "", name)
+    if (isTRUE(name %in% names(surv_terms))) {
+      abort_tall(
+        "unsupported",
+        c(
+          "{.arg formula} must be without {.code {deparse1(term)}}.",
+          i = surv_terms[[name]]
+        ),
+        argument = "formula",
+        value = formula
+      )
+    }
+  }
+}
+
+#' @export
+front_reader.tall_front_surv <- function(front, rows, read) {
+  check_some_event(read$y)
+  # up to where curves are drawn
+  front$told$horizon <- max(read$y[, 1])
+  NextMethod()
+}
+
+# Without one the hazard is 0. y: of all rows, or of a pilot that has rows of
+# every outcome.
+check_some_event <- function(y) {
+  if (all(y[, 3] == 0)) {
+    abort_input(
+      c(
+        "{.arg data} must have at least one event: all rows are censored.",
+        i = "The likelihood rises as the hazard goes to 0."
+      ),
+      argument = "formula",
+      value = 0
+    )
+  }
+}
+
+#' @export
+front_parts.tall_front_surv <- function(front, ready, read, fit) {
+  c(NextMethod(), list(basehaz = front$basehaz, horizon = front$told$horizon))
+}

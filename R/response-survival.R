@@ -1,0 +1,92 @@
+# Times to an event, of which some are known to lie beyond, before or between
+# limits: of tall_surv(), which reads them (R/design-limits.R). A row is (time,
+# other, status): `other` the end of an interval, or else when the row entered.
+
+response_weibull <- function() {
+  survival_entry("weibull", function(p, mu, aux) {
+    aux <- matrix(aux, ncol = 2)
+    aux[, 2] * (-log1p(-p) / mu)^(1 / aux[, 1])
+  })
+}
+
+response_weibull_aft <- function() {
+  survival_entry("weibull_aft", function(p, mu, aux) {
+    mu * (-log1p(-p))^(1 / as.numeric(aux))
+  })
+}
+
+response_lognormal <- function() {
+  survival_entry("lognormal", is_concave = FALSE, function(p, mu, aux) {
+    mu * exp(as.numeric(aux) * stats::qnorm(p))
+  })
+}
+
+response_loglogistic <- function() {
+  survival_entry("loglogistic", is_concave = FALSE, function(p, mu, aux) {
+    mu * (p / (1 - p))^(1 / as.numeric(aux))
+  })
+}
+
+# quantile(p, mu, aux): of times, mu = e^eta draws x rows.
+survival_entry <- function(name, quantile, is_concave = TRUE) {
+  response_entry(
+    name = name,
+    table = name,
+    links = c(log = 30),
+    must = "be a time above 0",
+    draw = function(mu, aux, rows) {
+      p <- array(stats::runif(length(mu)), dim(mu) %||% length(mu))
+      quantile(p, mu, aux)
+    },
+    quantile = quantile,
+    wrong = wrong_time,
+    shows = function(y) y[, 3] != 0,
+    is_concave = is_concave,
+    separation = "mark{?s/} rows without an event",
+    skewness = "few events among rows with %s do that"
+  )
+}
+
+# What such a row must, y = (time, other, status).
+wrong_time <- function(y) {
+  if (!is.finite(y[[1]]) || y[[1]] <= 0) {
+    "be a time above 0"
+  } else if (y[[3]] == 3) {
+    paste0(
+      "be before the end of its interval, which is ",
+      format_number(y[[2]])
+    )
+  } else if (y[[2]] < 0) {
+    paste0("have an entry of 0 or later, not ", format_number(y[[2]]))
+  } else {
+    paste0("be after the row's entry, which is ", format_number(y[[2]]))
+  }
+}
+
+# Numbers of which some are known to lie beyond, below or between limits:
+# `y | cens(status)` of a Gaussian response.
+response_censored_gaussian <- function() {
+  response_entry(
+    name = "censored_gaussian",
+    table = "censored_gaussian",
+    links = c(identity = Inf),
+    must = "be finite",
+    draw = function(mu, aux, rows) {
+      sds <- residual_sds(aux, rows$weight, length(mu) / length(aux))
+      mu + sds * stats::rnorm(length(mu))
+    },
+    wrong = wrong_limit,
+    shows = function(y) y[, 3] != 1,
+    has_units = TRUE,
+    separation = "mark{?s/} rows that are all censored",
+    skewness = "rows with %s that are mostly censored do that"
+  )
+}
+
+wrong_limit <- function(y) {
+  if (is.finite(y[[1]]) && y[[3]] == 3) {
+    paste0("be below the end of its interval, which is ", format_number(y[[2]]))
+  } else {
+    "be finite"
+  }
+}
