@@ -58,10 +58,7 @@ abort_own_predictors <- function(formula, names) {
     "other parameters"
   }
   hint <- if (any(c("hu", "zi") %in% names)) {
-    paste(
-      "A hurdle model is two fits without a parameter in common: a binomial",
-      "one of `y > 0`, and `truncated_poisson()` of the counts above 0."
-    )
+    "`family = hurdle_poisson()` has `hu`, the probability of a 0."
   } else {
     paste(
       "Leave them out: such parameters are the same for all rows, and",

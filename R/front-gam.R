@@ -127,6 +127,9 @@ tall_gam <- function(
   keep_data = TRUE,
   store = NULL
 ) {
+  if (is_hurdle(family)) {
+    return(fit_hurdle(match.call(), parent.frame()))
+  }
   run <- front_run(..., .front = tall_gam)
   check_given(formula)
   check_flag(prior_PD)

@@ -133,6 +133,9 @@ tall_glm <- function(
   keep_data = TRUE,
   store = NULL
 ) {
+  if (is_hurdle(family)) {
+    return(fit_hurdle(match.call(), parent.frame()))
+  }
   run <- front_run(..., .front = tall_glm)
   check_flag(prior_PD)
   check_prior_run(prior_PD, run)

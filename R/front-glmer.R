@@ -155,6 +155,10 @@ tall_glmer <- function(
   keep_data = TRUE,
   keep_effects = NULL
 ) {
+  if (is_hurdle(family)) {
+    zeros <- quote(tallbayes::tall_glm)
+    return(fit_hurdle(match.call(), parent.frame(), zeros))
+  }
   run <- front_run(
     ...,
     .front = tall_glmer,

@@ -9,6 +9,7 @@
 shared_tests <- c(
   "design-arguments|design-parts|design-frame|design-request" = "inputs",
   "design-compile|design-pilot|design-look" = "design-chunk",
+  "(front|fit|response)-hurdle" = "hurdle",
   "design-limits|util-columns|f(ron|i)t-surv.*" = "surv",
   "design-pile" = "design-reservoir",
   "design-(terms|foreign)" = "words",

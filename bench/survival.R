@@ -1,0 +1,198 @@
+# Are fits of tall_surv() calibrated, do their chains agree, and what do they
+# cost beside survreg() and coxph()?
+#
+#   Rscript bench/survival.R [sbc] [seeds] [speed]
+#
+# sbc: simulation-based calibration of each law, 200 replications; 3 minutes.
+# seeds: the worst of 20 seeds on survival's lung, rows with few events, and
+# censored numbers; 2 minutes. speed: 10^6 rows x 5 with 35 % events, in CPU
+# seconds in turn; 3 minutes.
+script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
+source(file.path(dirname(script), "one-core.R"))
+
+args <- commandArgs(TRUE)
+wanted <- if (length(args) > 0) args else c("sbc", "seeds", "speed")
+own <- if (length(wanted) == 1) paste0("survival-", wanted) else "survival"
+bench_start(own, "Times to an event", paste(c("survival.R", args), collapse = " "))
+
+laws <- c("exp", "weibull", "weibull-aft", "lognormal", "loglogistic")
+Surv <- survival::Surv
+
+# ---- calibration -------------------------------------------------------------
+
+# Times of a law at linear predictors, unit 1.
+draw_times <- function(law, eta, s) {
+  u <- exp(eta)
+  n <- length(eta)
+  switch(
+    law,
+    exp = rexp(n, u),
+    weibull = (rexp(n) / u)^(1 / s),
+    `weibull-aft` = u * rexp(n)^(1 / s),
+    lognormal = u * exp(s * rnorm(n)),
+    loglogistic = u * exp(rlogis(n) / s)
+  )
+}
+
+# Rows of every kind: censored on the right, seen late, between visits, early.
+censor_times <- function(time, kind) {
+  n <- length(time)
+  # nothing that the times decide
+  last <- runif(n, 0.5, 5)
+  if (kind == "right") {
+    entry <- ifelse(runif(n) < 0.4, 0.3 * last * runif(n), 0)
+    keep <- time > entry
+    d <- data.frame(entry, time = pmin(time, last), event = time <= last)
+    return(list(rows = keep & last > entry, data = d,
+      formula = Surv(entry, time, event) ~ 0 + one + a + b))
+  }
+  width <- 0.8
+  low <- width * floor(time / width)
+  high <- low + width
+  late <- time > last
+  low <- ifelse(late, last, low)
+  high <- ifelse(late, NA, high)
+  list(
+    rows = rep(TRUE, n),
+    data = data.frame(low, high),
+    formula = Surv(low, high, type = "interval2") ~ 0 + one + a + b
+  )
+}
+
+one_replication <- function(law, kind, seed, n = 150) {
+  set.seed(seed)
+  x <- cbind(one = 1, a = rnorm(n), b = runif(n, -1, 1))
+  beta <- rnorm(3, 0, c(1, 0.7, 0.7))
+  s <- rgamma(1, 9, 6)
+  eta <- drop(x %*% beta)
+  seen <- censor_times(draw_times(law, eta, s), kind)
+  d <- cbind(seen$data, x)[seen$rows, ]
+  fit <- tall_surv(
+    seen$formula, d, law,
+    prior = prior_normal(0, c(1, 0.7, 0.7)),
+    prior_aux = prior_gamma(9, 6),
+    unit = if (law %in% c("exp", "weibull")) 1,
+    iter = 1500, chains = 1, seed = seed
+  )
+  draws <- as.matrix(fit)
+  thin <- round(seq(1, nrow(draws), length.out = 99))
+  truth <- c(beta, if (law != "exp") s)
+  colSums(draws[thin, ] < rep(truth, each = length(thin)))
+}
+
+calibrate <- function() {
+  say("\n## Calibration\n")
+  say("Ranks among 99 draws, 200 replications of 150 rows; p of chi-squared in ten bins.\n")
+  table <- NULL
+  for (law in laws) {
+    for (kind in c("right", "between")) {
+      ranks <- vapply(
+        1:200,
+        function(seed) one_replication(law, kind, seed),
+        numeric(if (law == "exp") 3 else 4)
+      )
+      p <- apply(ranks, 1, function(r) {
+        suppressWarnings(chisq.test(tabulate(1 + floor(r / 10), 10))$p.value)
+      })
+      table <- rbind(table, data.frame(
+        law, rows = kind,
+        one = format(round(p[[1]], 2)),
+        a = format(round(p[[2]], 2)),
+        b = format(round(p[[3]], 2)),
+        parameter = if (law == "exp") "-" else format(round(p[[4]], 2))
+      ))
+    }
+  }
+  say_table(table)
+}
+
+# ---- seeds -------------------------------------------------------------------
+
+worst_of_seeds <- function() {
+  say("\n## Twenty seeds\n")
+  set.seed(1)
+  few <- data.frame(x = rnorm(2000), g = rep(1:2, c(1990, 10)))
+  few$time <- rexp(2000, 0.001 * exp(few$x))
+  few$event <- few$time < 20
+  few$time <- pmin(few$time, 20)
+  say("Rows with few events: ", sum(few$event), " of 2,000.\n")
+  limits <- data.frame(x = rnorm(300))
+  limits$y <- limits$x + rnorm(300)
+  limits$side <- ifelse(limits$y < 0.5, "left", "none")
+  limits$y <- pmax(limits$y, 0.5)
+  problems <- c(
+    lapply(setNames(laws, paste("lung,", laws)), function(law) {
+      function(seed) {
+        tall_surv(Surv(time, status == 2) ~ age + sex + ph.ecog, survival::lung, law, seed = seed)
+      }
+    }),
+    list(
+      `few events, weibull` = function(seed) {
+        tall_surv(Surv(time, event) ~ x, few, seed = seed)
+      },
+      `few events, exp` = function(seed) {
+        tall_surv(Surv(time, event) ~ x, few, "exp", seed = seed)
+      },
+      `numbers, two thirds censored` = function(seed) {
+        tall_glm(y | cens(side) ~ x, limits, seed = seed)
+      }
+    )
+  )
+  table <- do.call(rbind, lapply(names(problems), function(name) {
+    fits <- lapply(1:20, problems[[name]])
+    worst <- function(f, how) how(vapply(fits, function(fit) how(apply(fit$draws, 3, f)), 0))
+    data.frame(
+      problem = name,
+      rhat = format(round(worst(posterior::rhat, max), 3), nsmall = 3),
+      ess = big(round(worst(posterior::ess_bulk, min))),
+      tail = big(round(worst(posterior::ess_tail, min))),
+      plan = fits[[1]]$kernel$name
+    )
+  }))
+  say("The largest R-hat and the least effective draws of 4,000, over parameters and seeds.\n")
+  say_table(table)
+}
+
+big <- function(x) format(x, big.mark = ",", scientific = FALSE)
+
+# ---- speed -------------------------------------------------------------------
+
+cpu <- function(code) sum(system.time(code)[1:2])
+
+compare_speed <- function(n = 1e6, rounds = 3) {
+  say("\n## A million rows\n")
+  set.seed(2)
+  d <- as.data.frame(matrix(rnorm(5 * n), n, dimnames = list(NULL, paste0("x", 1:5))))
+  eta <- -1 + 0.2 * d$x1 - 0.3 * d$x2 + 0.1 * d$x3
+  time <- (rexp(n) / exp(eta))^(1 / 1.3)
+  last <- runif(n, 0, 2.1)
+  d$time <- pmin(time, last)
+  d$event <- time <= last
+  say(big(n), " rows, 5 covariates, ", round(100 * mean(d$event)), " % events; CPU s, medians of ", rounds, " rounds in turn.\n")
+  formula <- Surv(time, event) ~ x1 + x2 + x3 + x4 + x5
+  ways <- c(
+    lapply(setNames(laws, laws), function(law) {
+      function() tall_surv(formula, d, law, seed = 1)
+    }),
+    list(
+      `coxph()` = function() survival::coxph(formula, d),
+      `survreg(weibull)` = function() survival::survreg(formula, d),
+      `survreg(loglogistic)` = function() survival::survreg(formula, d, dist = "loglogistic")
+    )
+  )
+  seconds <- replicate(rounds, vapply(ways, function(way) cpu(way()), 0))
+  median <- apply(seconds, 1, median)
+  fits <- lapply(ways[laws], function(way) way())
+  say_table(data.frame(
+    way = names(ways),
+    cpu = format(round(median, 1), nsmall = 1),
+    `beside coxph` = paste(format(round(median / median[["coxph()"]], 2), nsmall = 2), "x"),
+    draws = c(vapply(fits, function(fit) big(round(min(apply(fit$draws, 3, posterior::ess_bulk)))), ""), "-", "-", "-"),
+    check.names = FALSE
+  ))
+  say("draws: the least effective of 4,000.\n")
+}
+
+if ("sbc" %in% wanted) calibrate()
+if ("seeds" %in% wanted) worst_of_seeds()
+if ("speed" %in% wanted) compare_speed()
