@@ -129,7 +129,7 @@ print_header <- function(fit, n_draws) {
 
 # NULL: no family.
 family_text <- function(fit) {
-  if (inherits(fit, "tall_surv")) {
+  if (!is.null(fit$basehaz)) {
     return(hazard_text(fit))
   }
   family <- fit$family

@@ -61,6 +61,10 @@ predict.tall_surv <- function(
   ...,
   interval = c("none", "confidence"),
   level = 0.95,
+  re_formula = re.form,
+  allow_new_levels = FALSE,
+  seed = NULL,
+  re.form = NULL,
   ndraws = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
@@ -77,6 +81,9 @@ predict.tall_surv <- function(
       ...,
       interval = interval,
       level = level,
+      re_formula = re_formula,
+      allow_new_levels = allow_new_levels,
+      seed = seed,
       ndraws = ndraws,
       cores = cores
     ))
@@ -90,7 +97,8 @@ predict.tall_surv <- function(
       arg = if (type == "quantile") "p" else "times")
   }
   n_draw <- check_draws(object, draws, ndraws)
-  asked <- ask_rows(object, newdata, offset)
+  groups <- group_request(object, re_formula, allow_new_levels, seed)
+  asked <- ask_rows(object, newdata, offset, groups = groups)
   n_draw <- n_draw %||% affordable_draws(object, asked$n)
   chosen <- choose_draws(object, n_draw, cores = check_cores(cores))
   out <- over_rows(asked, chosen, function(rows) {
@@ -255,7 +263,11 @@ residuals.tall_surv <- function(
   type <- check_choice(type, c("martingale", "deviance", "coxsnell"))
   check_no_dots(..., .ignore = no_dpar)
   check_has_data(object)
-  asked <- ask_rows(object, needs = "responses")
+  asked <- ask_rows(
+    object,
+    groups = group_request(object),
+    needs = "responses"
+  )
   n_draw <- check_draws(object, draws, ndraws)
   n_draw <- n_draw %||% affordable_draws(object, asked$n)
   chosen <- choose_draws(object, n_draw)
@@ -315,13 +327,15 @@ concordance.tall_surv <- function(object, ..., newdata = NULL) {
       object <- fit_of_rows(object, at)
     }
   }
-  asked <- ask_rows(object, newdata, needs = "responses")
+  groups <- group_request(object, allow_new_levels = TRUE)
+  asked <- ask_rows(object, newdata, groups = groups, needs = "responses")
   rows <- asked_rows(asked)
   if (nrow(rows$x) > most) {
     rows <- some_rows(rows, at)
   }
   check_right(rows$y, "concordance")
   chosen <- choose_draws(object)
+  rows <- join_draws(object, rows, chosen, groups)
   eta <- predictor_moments(object, rows, chosen, "link", FALSE)$fit
   seen <- surv_object(rows$y)
   survival::concordance(seen ~ eta, reverse = is_hazard_model(object))

@@ -19,6 +19,8 @@
 #'   400.
 #' @param observations (whole number) Of how many of the fit's rows, at most,
 #'   the average is taken: evenly spaced ones.
+#' @param re_formula,re.form,allow_new_levels,seed Of fits with frailties, as in
+#'   [predict()][predict.tall_glm()].
 #' @param return_matrix (`TRUE` or `FALSE`) The draws, instead of a summary?
 #' @param x,object The curves.
 #' @param ci (`TRUE` or `FALSE`) Draw the intervals?
@@ -57,6 +59,10 @@ posterior_survfit.tall_surv <- function(
   ...,
   observations = 1000,
   return_matrix = FALSE,
+  re_formula = re.form,
+  allow_new_levels = FALSE,
+  seed = NULL,
+  re.form = NULL,
   ndraws = NULL
 ) {
   type <- check_choice(type, c("surv", "cumhaz", "haz", "cdf"))
@@ -73,7 +79,9 @@ posterior_survfit.tall_surv <- function(
   n_draw <- check_draws(object, draws, ndraws) %||%
     min(400, posterior::ndraws(object$draws))
   chosen <- choose_draws(object, n_draw, resample = TRUE)
-  rows <- curve_rows(object, newdata, observations)
+  groups <- group_request(object, re_formula, allow_new_levels, seed)
+  rows <- curve_rows(object, newdata, observations, groups)
+  rows <- join_draws(object, rows, chosen, groups)
   value <- lapply(times, function(time) {
     curve_draws(object, rows, chosen, type, time, standardise)
   })
@@ -93,9 +101,9 @@ posterior_survfit.tall_surv <- function(
 }
 
 # Rows of new data, or some of the fit's own with their responses.
-curve_rows <- function(fit, newdata, most) {
+curve_rows <- function(fit, newdata, most, groups) {
   if (!is.null(newdata)) {
-    return(asked_rows(ask_rows(fit, newdata)))
+    return(asked_rows(ask_rows(fit, newdata, groups = groups)))
   }
   check_has_data(fit)
   n <- stats::nobs(fit)
@@ -104,7 +112,8 @@ curve_rows <- function(fit, newdata, most) {
     fit <- fit_of_rows(fit, at)
     at <- seq_along(at)
   }
-  some_rows(asked_rows(ask_rows(fit, needs = "responses")), at)
+  asked <- ask_rows(fit, groups = groups, needs = "responses")
+  some_rows(asked_rows(asked), at)
 }
 
 # Draws x rows, or with standardise draws x 1, at a time.

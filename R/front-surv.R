@@ -41,6 +41,8 @@
 #'   rstanarm: times have units.
 #' @param prior_aux (`tall_prior` or `NULL`) The prior of `shape`, or of
 #'   `sigma`; `NULL`: flat.
+#' @param prior_covariance (`tall_prior`) The prior of the standard deviations
+#'   and correlations of frailties, see [prior_lkj()].
 #' @param unit (positive number or `NULL`) The unit of time \eqn{b} of
 #'   proportional hazards, which the intercept refers to: it is the log of the
 #'   cumulative hazard at \eqn{b}. `NULL`: of `"weibull"` the geometric mean of
@@ -65,16 +67,21 @@
 #' and one of many those of [kernel_sgld()] with `gradient_cv(order = 2)`, whose
 #' bias is estimated; the line `Plan` says which it was.
 #'
+#' A group-level term, `(1 | g)` or `(1 + x | g)`, is a normal frailty on the
+#' scale of the predictor, integrated out as in [tall_glmer()], whose
+#' [ranef()][tall_glmer-methods] and `VarCorr()` such fits have; of the laws of
+#' Weibull, and of one factor.
+#'
 #' Competing risks have no likelihood here: fit one model for each cause, with
-#' other causes censored. The hazards of strata, frailties `(1 | g)` and hazards
-#' that are constant in pieces are not available.
+#' other causes censored. Hazards of strata, and those that are constant in
+#' pieces, are not available.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_surv", "tall_glm",
 #'   "tall_fit")`, with `basehaz`, and `horizon`, the largest time.
 #' @section Conditions: Those of [tall_glm()]. `tall_error_input` where no row
 #'   has an event, a time is not above 0, or a row ends before its entry;
-#'   `tall_error_unsupported` for events of several kinds, `strata()` and
-#'   group-level terms.
+#'   `tall_error_unsupported` for events of several kinds, `strata()`,
+#'   and frailties of several factors.
 #' @references
 #' Kalbfleisch & Prentice (2002). *The Statistical Analysis of Failure Time
 #' Data*. Wiley.
@@ -96,6 +103,7 @@ tall_surv <- function(
   prior = prior_normal(0, 2.5, autoscale = TRUE),
   prior_intercept = prior_normal(0, 20),
   prior_aux = prior_exponential(),
+  prior_covariance = prior_lkj(),
   unit = NULL,
   weights = NULL,
   subset = NULL,
@@ -127,21 +135,86 @@ tall_surv <- function(
     unit <- unit %||% usual_unit(asked)
   }
   family <- hazard_families[[basehaz]](unit %||% 1)
-  front <- new_front(
-    "glm",
-    c("tall_surv", "tall_glm"),
-    asked,
-    blueprint_glm(family, priors, storage = storage),
-    request_glm(family),
-    keep_data,
-    takes = c("weights", "offset"),
-    prior_PD = prior_PD,
-    store = store
-  )
+  front <- if (has_frailty(asked$formula)) {
+    priors$prior_covariance <- as_covariance_prior(prior_covariance)
+    front_frailty(asked, family, priors, keep_data, run, prior_PD)
+  } else {
+    new_front(
+      "glm",
+      c("tall_surv", "tall_glm"),
+      asked,
+      blueprint_glm(family, priors, storage = storage),
+      request_glm(family),
+      keep_data,
+      takes = c("weights", "offset"),
+      prior_PD = prior_PD,
+      store = store
+    )
+  }
   front$basehaz <- basehaz
   front$told <- new.env(parent = emptyenv())
   class(front) <- c("tall_front_surv", class(front))
   fit_regression(front, run)
+}
+
+# A group-level term on the right of the formula: the group's frailty.
+has_frailty <- function(formula) {
+  inherits(formula, "formula") && length(formula) == 3 &&
+    !is.null(find_bar(formula[[3]]))
+}
+
+# Effects of groups are integrated out.
+front_frailty <- function(asked, family, priors, keep_data, run, prior_PD) {
+  bars <- read_bars(asked$formula)
+  if (length(bars$terms) > 1) {
+    abort_tall(
+      "unsupported",
+      "{.arg formula} must have one grouping factor, not
+       {length(bars$terms)}: frailties of several are not available.",
+      argument = "formula",
+      value = asked$formula
+    )
+  }
+  given <- c(
+    lambda = !is.null(run$lambda),
+    monitor = !is.null(run$monitor),
+    prior_PD = prior_PD
+  )
+  if (any(given)) {
+    name <- names(given)[given][[1]]
+    abort_input(
+      "{.arg {name}} has no place with a group-level term.",
+      argument = name
+    )
+  }
+  check_frailty_law(family)
+  new_front(
+    "groups",
+    c("tall_surv", "tall_glmer"),
+    asked,
+    blueprint_groups(family, priors),
+    request_groups(family, split_bars(bars)),
+    keep_data,
+    takes = c("weights", "offset"),
+    in_place = FALSE
+  )
+}
+
+# Where rows enter late, log-normal and log-logistic densities are not
+# log-concave, and a group's effect may have two modes.
+check_frailty_law <- function(family) {
+  if (!find_response(family)$is_concave) {
+    abort_tall(
+      "unsupported",
+      c(
+        "Frailties of groups are for the laws of Weibull, not for
+         {.val {family$name}}, whose density is not log-concave.",
+        i = "There are {.val weibull}, {.val exp}, {.val weibull-aft} and
+             {.val exp-aft}."
+      ),
+      argument = "basehaz"
+    )
+  }
 }
 
 # The response of a name of `basehaz`.
@@ -182,7 +255,7 @@ surv_terms <- c(
   strata = "A stratum's hazard of its own is not available: fit one model for
             each, or take its factor as a covariate.",
   cluster = "Rows of the same cluster count as independent here.",
-  frailty = "Frailties are not available.",
+  frailty = "A normal frailty is {.code (1 | g)}.",
   tt = "Rows of a stretch of time each, {.code Surv(start, stop, event)}, have
         covariates that change."
 )

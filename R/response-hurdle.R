@@ -20,6 +20,9 @@
 #' recipes do; all that is done with fits can be done with each, `fit$zeros` and
 #' `fit$counts`.
 #'
+#' Of 659,404 rows and 60 coefficients a fit takes 2.4 s of one processor
+#' (`bench/hurdle.R`).
+#'
 #' The formula is a list, `list(y ~ x, hu ~ z)`, or brms' `bf(y ~ x, hu ~ z)`;
 #' with one formula `hu` is the same for all rows. Priors are those of both;
 #' other arguments, too, but that the fit of zeros runs with another seed.

@@ -61,6 +61,15 @@ expect_stationary <- function(fit, theta) {
   expect_lt(max(abs(rest)) / sqrt(stats::nobs(fit)), 1e-3)
 }
 
+# Nodes and weights of a standard normal law.
+hermite_rule <- function(n) {
+  k <- sqrt(seq_len(n - 1))
+  jacobi <- matrix(0, n, n)
+  jacobi[cbind(seq_len(n - 1), 2:n)] <- k
+  found <- eigen(jacobi + t(jacobi), symmetric = TRUE)
+  list(at = found$values, weight = found$vectors[1, ]^2)
+}
+
 as_survival <- function(left) {
   left[[1]] <- quote(survival::Surv)
   left
@@ -443,6 +452,119 @@ test_that("residuals and concordance are survival's at the same place", {
   expect_equal(table$.resid, unname(residuals(fit, "deviance")))
 })
 
+frail_data <- function(n_group = 25, n_each = 6) {
+  withr::local_seed(6)
+  n <- n_group * n_each
+  data <- data.frame(g = rep(seq_len(n_group), each = n_each), a = rnorm(n))
+  eta <- 0.3 + 0.5 * data$a + rnorm(n_group, sd = 0.7)[data$g]
+  event <- (stats::rexp(n) / exp(eta))^(1 / 1.4)
+  last <- stats::runif(n, 0.2, 3)
+  data$time <- pmin(event, last)
+  data$seen <- event <= last
+  data$low <- 0.5 * floor(data$time / 0.5)
+  data$high <- ifelse(data$seen, data$low + 0.5, NA)
+  data$low <- ifelse(data$seen, data$low, data$time)
+  data$low[data$low == 0] <- NA
+  data
+}
+
+test_that("frailties are effects of groups, integrated out", {
+  data <- frail_data()
+  # a constant hazard: counts
+  run <- function(front, ...) {
+    front(..., iter = 400, chains = 2, seed = 1, refresh = 0)
+  }
+  wide <- prior_normal(0, 20)
+  surv <- run(tall_surv, Surv(time, seen) ~ a + (1 | g), data, "exp")
+  counts <- run(
+    tall_glmer,
+    as.numeric(seen) ~ a + (1 | g) + offset(log(time)),
+    data,
+    poisson(),
+    prior_intercept = wide
+  )
+  expect_equal(coef(surv)$g, coef(counts)$g, tolerance = 1e-4)
+  expect_equal(fixef(surv), fixef(counts), tolerance = 1e-4)
+  expect_equal(
+    as.data.frame(VarCorr(surv))[[4]],
+    as.data.frame(VarCorr(counts))[[4]],
+    tolerance = 1e-3
+  )
+  new <- data.frame(a = 0, g = c(2, 999))
+  of_group <- predict(surv, new, "survival", times = 1, allow_new_levels = TRUE)
+  expect_length(of_group, 2)
+  whole <- predict(surv, new, "survival", times = 1, re_formula = NA)
+  expect_equal(whole[[1]], whole[[2]])
+  expect_error(
+    predict(surv, new, "survival", times = 1),
+    class = "tall_error_input"
+  )
+  expect_lt(abs(mean(residuals(surv))), 0.1)
+  curves <- posterior_survfit(surv, new[1, ], times = 1)
+  expect_equal(curves$median, of_group[[1]], tolerance = 0.05)
+  expect_output(print(summary(surv)), "proportional hazards")
+})
+
+for (left in c("Surv(time, seen)", "Surv(low, high, type = \"interval2\")")) {
+  test_that(paste("frailties have the posterior of quadrature:", left), {
+    data <- frail_data()
+    formula <- stats::as.formula(paste(left, "~ a + (1 | g)"))
+    fit <- tall_surv(
+      formula,
+      data,
+      prior = prior_normal(0, 1),
+      prior_intercept = prior_normal(0, 2),
+      prior_aux = prior_exponential(1),
+      prior_covariance = prior_lkj(sd = prior_exponential(1)),
+      unit = 1,
+      kernel = kernel_mala(),
+      iter = 1200,
+      seed = 2,
+      refresh = 0
+    )
+    rule <- hermite_rule(30)
+    weibull <- surv_law("weibull")
+    by_interval <- grepl("interval", left)
+    # log likelihood of rows at effects b
+    rows <- function(eta, s) {
+      if (!by_interval) {
+        at <- weibull(data$time, eta, s)
+        return(ifelse(data$seen, at$d, at$s))
+      }
+      above <- function(t, default) {
+        known <- ifelse(is.na(t), 1, t)
+        ifelse(is.na(t), default, exp(weibull(known, eta, s)$s))
+      }
+      log(above(data$low, 1) - above(data$high, 0))
+    }
+    log_posterior <- function(theta) {
+      sd <- exp(theta[[4]])
+      eta <- theta[[1]] + theta[[2]] * data$a
+      each <- vapply(seq_along(rule$at), function(k) {
+        drop(rowsum(rows(eta + sd * rule$at[[k]], theta[[3]]), data$g))
+      }, numeric(25))
+      most <- apply(each, 1, max)
+      sum(most + log(exp(each - most) %*% rule$weight)) +
+        stats::dnorm(theta[[1]] + theta[[2]] * mean(data$a), 0, 2, log = TRUE) +
+        stats::dnorm(theta[[2]], 0, 1, log = TRUE) +
+        theta[[3]] - exp(theta[[3]]) + theta[[4]] - sd
+    }
+    natural <- function(theta) {
+      theta[3:4, ] <- exp(theta[3:4, ])
+      theta
+    }
+    truth <- suppressWarnings(importance_moments(
+      log_posterior,
+      c(0.3, 0.5, 0.3, -0.4),
+      natural
+    ))
+    expect_gt(truth$ess, 1000)
+    at <- c("(Intercept)", "a", "shape", "sd_g__Intercept")
+    fit$draws <- fit$draws[, , at]
+    expect_moments(fit, truth)
+  })
+}
+
 test_that("numbers may be censored", {
   skip_if_not_installed("survival")
   withr::local_seed(8)
@@ -548,7 +670,8 @@ test_that("what is no time, no event or no such model is refused", {
     ask(Surv(time, cause) ~ a),
     ask(Surv(time, seen) ~ a + strata(g)),
     ask(Surv(time, seen) ~ a + survival::cluster(g)),
-    ask(Surv(time, seen) ~ a + (1 | g)),
+    ask(Surv(time, seen) ~ a + (1 | g) + (1 | cause)),
+    ask(Surv(time, seen) ~ a + (1 | g), basehaz = "lognormal"),
     tall_glm(Surv(time, seen) ~ a, data),
     tall_glm(seen | cens(0) ~ a, data, binomial())
   )
