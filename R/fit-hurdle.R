@@ -2,7 +2,8 @@
 
 #' Fits of hurdle models
 #'
-#' What the two parts of a fit with [hurdle_poisson()] say together. Parameters
+#' What the two parts of a fit with [hurdle_poisson()] or `hurdle_negbinomial()`
+#' say together. Parameters
 #' of the zeros have names that begin with `hu_`, as in brms.
 #'
 #' @param object,x,fit (`tall_hurdle`) The fit.
@@ -112,7 +113,8 @@ formula.tall_hurdle <- function(x, ...) {
 
 #' @export
 family.tall_hurdle <- function(object, ...) {
-  hurdle_poisson()
+  check_no_dots(...)
+  object$family
 }
 
 #' @rdname tall_hurdle
@@ -193,12 +195,14 @@ hurdle_response <- function(fit, data) {
   as.numeric(eval(formula[[2]], data, environment(formula)))
 }
 
-# list(h, m): probabilities of 0 and means of counts above 0, draws x rows.
-hurdle_parts <- function(fit, data, draws) {
-  list(
-    h = posterior_epred.tall_regression(fit$zeros, data, draws),
-    m = posterior_epred.tall_regression(fit$counts, data, draws)
-  )
+# Expected counts above 0, draws x rows.
+mean_above <- function(fit, data, draws) {
+  if (is.null(find_response(fit$counts$family)$instead)) {
+    return(posterior_epred.tall_regression(fit$counts, data, draws))
+  }
+  rate <- exp(posterior_linpred.tall_regression(fit$counts, FALSE, data, draws))
+  size <- choose_draws(fit$counts, draws, resample = TRUE)$aux
+  rate / -expm1(-size * log1p(rate / size))
 }
 
 # Draws of all chains, or as many as asked for.
@@ -238,10 +242,10 @@ hurdle_value <- function(fit, data, draws, type) {
   switch(
     type,
     zero = posterior_epred.tall_regression(fit$zeros, data, draws),
-    count = posterior_epred.tall_regression(fit$counts, data, draws),
+    count = mean_above(fit, data, draws),
     response = {
-      parts <- hurdle_parts(fit, data, draws)
-      (1 - parts$h) * parts$m
+      h <- posterior_epred.tall_regression(fit$zeros, data, draws)
+      (1 - h) * mean_above(fit, data, draws)
     }
   )
 }

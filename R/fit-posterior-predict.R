@@ -108,7 +108,7 @@ posterior_epred.tall_regression <- function(
   cores = getOption("mc.cores", 1L)
 ) {
   check_no_dots(..., .ignore = no_dpar)
-  check_no_times(object, "posterior_epred()")
+  check_has_means(object, "posterior_epred()")
   groups <- group_request(object, re_formula, allow_new_levels, seed)
   asked <- ask_rows(object, newdata, offset, groups = groups)
   n_draw <- check_draws(object, draws, ndraws)
@@ -221,7 +221,7 @@ predictive_interval.tall_regression <- function(
   cores = getOption("mc.cores", 1L)
 ) {
   check_no_dots(..., .ignore = no_dpar)
-  check_is_number(object, "predictive_interval", takes_times = TRUE)
+  check_is_number(object, "predictive_interval", is_drawn = TRUE)
   prob <- check_prob(prob)
   seed <- check_seed(seed)
   groups <- group_request(object, re_formula, allow_new_levels, seed)

@@ -51,7 +51,7 @@ pp_check.tall_regression <- function(
     foreign_to_methods
   )
   rlang::check_installed("bayesplot", "to plot a fit")
-  check_no_times(object, "pp_check()")
+  check_has_means(object, "pp_check()")
   check_has_data(object)
   draws <- check_draws(object, draws, ndraws)
   observations <- check_count(observations)

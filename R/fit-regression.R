@@ -54,7 +54,7 @@ fitted.tall_regression <- function(
   ndraws = NULL
 ) {
   check_no_dots(..., .ignore = no_dpar)
-  check_no_times(object, "fitted()")
+  check_has_means(object, "fitted()")
   check_has_data(object)
   groups <- group_request(object, re_formula, seed = seed)
   asked <- ask_rows(object, groups = groups)

@@ -90,10 +90,10 @@ read_response.tall_nn <- function(fit, response, name) {
 }
 
 # For what has no meaning for them: `f` is the name of a function.
-check_is_number <- function(fit, f, takes_times = FALSE) {
+check_is_number <- function(fit, f, is_drawn = FALSE) {
   f <- if (grepl("(", f, fixed = TRUE)) f else paste0(f, "()")
-  if (!takes_times) {
-    check_no_times(fit, f)
+  if (!is_drawn) {
+    check_has_means(fit, f)
   }
   if (has_class_response(fit)) {
     abort_tall(
@@ -108,18 +108,25 @@ check_is_number <- function(fit, f, takes_times = FALSE) {
 }
 
 # What is seen of a time may be that it is later: there is nothing to compare a
-# mean with, and there may be no mean.
-check_no_times <- function(fit, f) {
-  if (!has_class_response(fit) && has_times(fit$family)) {
+# mean with, and there may be no mean. What counts above 0 have is in two parts.
+check_has_means <- function(fit, f) {
+  if (has_class_response(fit)) {
+    return(invisible())
+  }
+  instead <- find_response(fit$family)$instead
+  if (!is.null(instead)) {
     abort_tall(
       "unsupported",
-      c(
-        "{.code {f}} is not for times to an event, which may be censored.",
-        i = "{.fn predict} has medians, restricted means and survival
-             probabilities; {.fn posterior_survfit} curves; {.fn residuals}
-             those of martingales; {.fn loo} compares models."
-      )
+      c("{.code {f}} is not for {what_has_no_mean(fit)}.", i = instead)
     )
+  }
+}
+
+what_has_no_mean <- function(fit) {
+  if (inherits(fit, "tall_surv")) {
+    "times to an event, which may be censored"
+  } else {
+    "one part of a hurdle model"
   }
 }
 

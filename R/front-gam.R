@@ -128,7 +128,7 @@ tall_gam <- function(
   store = NULL
 ) {
   if (is_hurdle(family)) {
-    return(fit_hurdle(match.call(), parent.frame()))
+    return(fit_hurdle(hurdle_name(family), match.call(), parent.frame()))
   }
   run <- front_run(..., .front = tall_gam)
   check_given(formula)

@@ -134,7 +134,7 @@ tall_glm <- function(
   store = NULL
 ) {
   if (is_hurdle(family)) {
-    return(fit_hurdle(match.call(), parent.frame()))
+    return(fit_hurdle(hurdle_name(family), match.call(), parent.frame()))
   }
   run <- front_run(..., .front = tall_glm)
   check_flag(prior_PD)

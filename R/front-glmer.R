@@ -157,7 +157,8 @@ tall_glmer <- function(
 ) {
   if (is_hurdle(family)) {
     zeros <- quote(tallbayes::tall_glm)
-    return(fit_hurdle(match.call(), parent.frame(), zeros))
+    name <- hurdle_name(family)
+    return(fit_hurdle(name, match.call(), parent.frame(), zeros))
   }
   run <- front_run(
     ...,

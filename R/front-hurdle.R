@@ -1,17 +1,17 @@
 # Hurdle models: what makes a count 0, and what makes it large, are two fits
 # without a parameter in common.
 
-# The two fits, by calls of the front end that the user called. matched: that
-# call; without_bars: what is called for zeros whose formula has no group-level
+# The two fits, by calls of the front end that the user called. name: of the
+# family; matched: that call; without_bars: what is called for zeros whose formula has no group-level
 # terms, NULL: the same.
-fit_hurdle <- function(matched, caller, without_bars = NULL) {
+fit_hurdle <- function(name, matched, caller, without_bars = NULL) {
   formulas <- hurdle_formulas(eval(matched$formula, caller))
   y <- formulas$mu[[2]]
   if (is_handed_on(matched$subset)) {
     matched$subset <- handed_on(matched$subset, caller)$expression
   }
   matched$formula <- formulas$mu
-  matched$family <- quote(tallbayes::truncated_poisson())
+  matched$family <- hurdle_counts_of[[name]]()
   counts <- matched
   above <- bquote(.(y) > 0)
   counts$subset <- if (is.null(matched$subset)) {
@@ -42,6 +42,7 @@ fit_hurdle <- function(matched, caller, without_bars = NULL) {
       counts = found$counts,
       zeros = found$zeros,
       formula = formulas$given,
+      family = new_hurdle_family(name),
       data = if (keeps_rows(found$zeros)) data,
       subset = matched$subset,
       call = sys.call(sys.parent())
@@ -115,7 +116,7 @@ is_zero <- function(y) {
   if (!is.numeric(y) && !is.logical(y) || length(bad) > 0) {
     seen <- if (length(bad) > 0) format_number(y[[bad[[1]]]]) else describe(y)
     abort_input(
-      "The response of {.fn hurdle_poisson} must be a count, not {seen}.",
+      "The response of a hurdle model must be a count, not {seen}.",
       argument = "formula",
       value = y
     )

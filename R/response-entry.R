@@ -18,6 +18,9 @@
 #               what a row that it cannot have must, in words as `must`.
 #   shows       (function) `shows(y)`: which of two kinds of outcome each row
 #               has, of which a pilot has some; by default above 0 or not.
+#   instead     (string or NULL) What to ask for instead of expected responses,
+#               where the table has others: such fits have none.
+#   is_inner    (TRUE or FALSE) Is it of a front end, and no user's `family`?
 #   size        (number) Trials of each row, where these are known beforehand.
 #   family      (function or NULL) `family(link)`: its object of class family.
 #   aliases     (strings) What other packages call it.
@@ -54,6 +57,8 @@ response_entry <- function(
   quantile = NULL,
   wrong = NULL,
   shows = function(y) y > 0,
+  instead = NULL,
+  is_inner = FALSE,
   size = 0,
   family = NULL,
   aliases = character(),
@@ -90,6 +95,8 @@ response_entry <- function(
     quantile = quantile,
     wrong = wrong,
     shows = shows,
+    instead = instead,
+    is_inner = is_inner,
     size = size,
     family = family,
     aliases = aliases,

@@ -40,6 +40,10 @@ survival_entry <- function(name, quantile, is_concave = TRUE) {
     },
     quantile = quantile,
     wrong = wrong_time,
+    instead = "{.fn predict} has medians, restricted means and survival
+               probabilities; {.fn posterior_survfit} curves; {.fn residuals}
+               those of martingales; {.fn loo} compares models.",
+    is_inner = TRUE,
     shows = function(y) y[, 3] != 0,
     is_concave = is_concave,
     separation = "mark{?s/} rows without an event",
@@ -76,6 +80,7 @@ response_censored_gaussian <- function() {
       mu + sds * stats::rnorm(length(mu))
     },
     wrong = wrong_limit,
+    is_inner = TRUE,
     shows = function(y) y[, 3] != 1,
     has_units = TRUE,
     separation = "mark{?s/} rows that are all censored",

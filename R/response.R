@@ -26,7 +26,8 @@ response_entries <- function() {
     weibull_aft = response_weibull_aft,
     lognormal = response_lognormal,
     loglogistic = response_loglogistic,
-    censored_gaussian = response_censored_gaussian
+    censored_gaussian = response_censored_gaussian,
+    truncated_neg_binomial = response_truncated_neg_binomial
   )
 }
 
@@ -126,11 +127,6 @@ has_trials <- function(family) {
   find_response(family)$has_trials
 }
 
-# Are responses times to an event?
-has_times <- function(family) {
-  !is.null(find_response(family)$quantile)
-}
-
 # Has a row several columns, limits among them?
 has_limits <- function(family) {
   response_facts(family)$n_y > 1
@@ -150,12 +146,17 @@ new_family <- function(
   out
 }
 
-# Names of the responses that regressions have, with one predictor and one
-# number a row; and that networks have.
+# One that a front end hands to another as `family`.
+inner_family <- function(entry) {
+  structure(new_family(entry), class = "tall_inner_family")
+}
+
+# Names of the responses that users ask of regressions, with one predictor a
+# row; and that networks have.
 regression_responses <- function() {
   has_one <- function(entry) {
-    facts <- response_facts(new_family(entry()))
-    facts$n_predictor == 1 && facts$n_y == 1
+    made <- entry()
+    !made$is_inner && response_facts(new_family(made))$n_predictor == 1
   }
   names(Filter(has_one, response_entries()))
 }
@@ -167,6 +168,9 @@ network_responses <- function() {
 
 # list(name, link, object) from a string, function or family object
 resolve_family <- function(family) {
+  if (inherits(family, "tall_inner_family")) {
+    return(unclass(family))
+  }
   if (is.function(family)) {
     family <- tryCatch(family(), error = function(e) family)
   }

@@ -20,7 +20,8 @@
   MEMBER(weibull_aft_log)                                                      \
   MEMBER(lognormal_log)                                                        \
   MEMBER(loglogistic_log)                                                      \
-  MEMBER(censored_gaussian)
+  MEMBER(censored_gaussian)                                                    \
+  MEMBER(truncated_neg_binomial_log)
 
 #define MEMBER(name) extern const struct tb_response_type tb_response_##name;
 MEMBERS

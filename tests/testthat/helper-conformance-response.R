@@ -51,6 +51,14 @@ conformance_responses <- function() {
       outside = c(-1, 0, 1.5, NaN, Inf),
       all = 1:400
     ),
+    truncated_neg_binomial = list(
+      values = c(1, 2, 7, 40),
+      weight = c(1, 2, 0.5, 1),
+      outside = c(-1, 0, 1.5, NaN, Inf),
+      all = 1:4000,
+      aux = 1.7,
+      mean = function(eta) exp(eta) / (1 - (1 + exp(eta) / 1.7)^-1.7)
+    ),
     neg_binomial_2 = list(
       values = c(0, 1, 2, 7, 40),
       weight = c(1, 1, 2, 0.5, 1),

@@ -149,3 +149,70 @@ test_that("what has no hurdle is refused", {
     tall_glm(list(y ~ x, hu ~ z), data, poisson())
   )
 })
+
+varied_counts <- function(n = 400) {
+  withr::local_seed(9)
+  data <- data.frame(x = stats::rnorm(n), z = stats::rnorm(n))
+  rate <- exp(0.4 + 0.5 * data$x)
+  none <- stats::pnbinom(0, 1.5, mu = rate)
+  above <- stats::qnbinom(stats::runif(n, none, 1), 1.5, mu = rate)
+  data$y <- ifelse(stats::runif(n) < stats::plogis(data$z), 0, above)
+  data
+}
+
+test_that("counts above 0 may vary more", {
+  data <- varied_counts()
+  fit <- tall_glm(
+    list(y ~ x, hu ~ z),
+    data,
+    hurdle_negbinomial(),
+    prior = prior_normal(0, 1),
+    prior_intercept = prior_normal(0, 1),
+    prior_aux = prior_exponential(1),
+    iter = 4000,
+    seed = 3,
+    refresh = 0
+  )
+  above <- data[data$y > 0, ]
+  density <- function(y, rate, size) {
+    stats::dnbinom(y, size, mu = rate, log = TRUE) -
+      stats::pnbinom(0, size, mu = rate, lower.tail = FALSE, log.p = TRUE)
+  }
+  log_posterior <- function(theta) {
+    rate <- exp(theta[[1]] + theta[[2]] * above$x)
+    sum(density(above$y, rate, exp(theta[[3]]))) +
+      stats::dnorm(theta[[1]] + theta[[2]] * mean(above$x), log = TRUE) +
+      stats::dnorm(theta[[2]], log = TRUE) + theta[[3]] - exp(theta[[3]])
+  }
+  natural <- function(theta) {
+    theta[3, ] <- exp(theta[3, ])
+    theta
+  }
+  truth <- importance_moments(log_posterior, c(0.4, 0.5, 0.4), natural)
+  expect_gt(truth$ess, 1000)
+  expect_moments(fit$counts, truth)
+
+  some <- data[1:20, ]
+  theta <- unname(as.matrix(fit))
+  n <- nrow(theta)
+  each <- function(x) rep(x, each = n)
+  rate <- exp(theta[, 1:2] %*% rbind(1, some$x))
+  size <- theta[, 3]
+  h <- stats::plogis(theta[, 4:5] %*% rbind(1, some$z))
+  y <- each(some$y)
+  expected <- ifelse(y == 0, log(h), log1p(-h) + density(y, rate, size))
+  found <- rstantools::log_lik(fit, some)
+  expect_equal(unname(found), matrix(expected, n))
+  mean <- (1 - h) * rate / (1 - (1 + rate / size)^-size)
+  expect_equal(unname(rstantools::posterior_epred(fit, some)), mean)
+  drawn <- rstantools::posterior_predict(fit, some, seed = 1)
+  z <- (mean(drawn) - mean(mean)) / (stats::sd(drawn) / sqrt(length(drawn)))
+  expect_lt(abs(z), 5)
+  # the part by itself has rates, and says so
+  expect_error(fitted(fit$counts), "hurdle model", class = "tall_error")
+  expect_error(
+    tall_glm(y ~ x, above, "truncated_neg_binomial"),
+    class = "tall_error_input"
+  )
+  expect_output(print(family(fit)), "hurdle_negbinomial")
+})

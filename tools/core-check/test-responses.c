@@ -34,7 +34,11 @@ static size_t n_predictor_of(const struct tb_response_type* type) {
 /* does it bend the other way nowhere? Of times of rows that are seen from later
  * on, the law is conditional. */
 static bool is_concave(const struct tb_response_type* type) {
-  const char* const v_other[] = {"student", "beta", "lognormal", "loglogistic"};
+  const char* const v_other[] = {"student",
+                                 "beta",
+                                 "lognormal",
+                                 "loglogistic",
+                                 "truncated_neg_binomial"};
   bool is_other = false;
   for (size_t k = 0; k < sizeof v_other / sizeof v_other[0]; ++k) {
     is_other |= strcmp(type->name, v_other[k]) == 0;
