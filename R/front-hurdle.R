@@ -2,8 +2,8 @@
 # without a parameter in common.
 
 # The two fits, by calls of the front end that the user called. name: of the
-# family; matched: that call; without_bars: what is called for zeros whose formula has no group-level
-# terms, NULL: the same.
+# family; matched: that call; without_bars: what is called for zeros whose
+# formula has no group-level terms, NULL: the same.
 fit_hurdle <- function(name, matched, caller, without_bars = NULL) {
   formulas <- hurdle_formulas(eval(matched$formula, caller))
   y <- formulas$mu[[2]]

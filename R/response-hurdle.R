@@ -3,8 +3,9 @@
 
 #' Counts with a hurdle
 #'
-#' `tall_glm(family = hurdle_poisson())`, or `hurdle_negbinomial()`: whether a count is 0, and how large it
-#' is where it is not, each by a regression of its own, as in brms.
+#' `tall_glm(family = hurdle_poisson())`, or `hurdle_negbinomial()`: whether a
+#' count is 0, and how large it is where it is not, each by a regression of its
+#' own, as in brms.
 #'
 #' @details
 #' With the probability \eqn{h} of a 0, and the rate \eqn{\mu}{mu},

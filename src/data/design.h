@@ -29,8 +29,8 @@ struct tb_program {
 /* Rows `from` to n of a block: complete ones go to v_x (n_size x n_column, by
  * columns) from row n_filled on, until it is full. v_column: n_variable of the
  * program, then the targets (response, weights, offset; NULL: absent), whose
- * numbers go to v_target, of which each is n_size x its columns. v_keep: TRUE for rows
- * that are wanted, row r at v_keep[r]; or NULL. */
+ * numbers go to v_target, of which each is n_size x its columns. v_keep: TRUE
+ * for rows that are wanted, row r at v_keep[r]; or NULL. */
 struct tb_filling {
   const struct tb_program* p_program;
   const struct tb_column* v_column;
