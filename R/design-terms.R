@@ -212,8 +212,8 @@ additions <- list(
   },
   cens = function(y, x) {
     paste0(
-      "Censored numbers are `", y, " | cens(", x, ") ~ ...` of `tall_glm()` ",
-      "and `tall_gam()`; times to an event have `tall_surv()`."
+      "Censored numbers are `", y, " | cens(", x, ") ~ ...` of `tall_glm()`, ",
+      "`tall_gam()` and `tall_glmer()`; times to an event have `tall_surv()`."
     )
   },
   trunc = function(y, x) {

@@ -170,8 +170,9 @@ tall_glmer <- function(
   )
   check_given(formula)
   check_flag(keep_data)
-  family <- resolve_family(family)
-  bars <- read_bars(one_formula(formula))
+  formula <- with_limits(one_formula(formula), "cens")
+  family <- censored_family(resolve_family(family), formula)
+  bars <- read_bars(formula)
   is_several <- length(bars$terms) > 1
   priors <- list(
     prior = as_prior(prior),
@@ -187,6 +188,7 @@ tall_glmer <- function(
   takes <- c("weights", "offset")
   if (is_several) {
     check_grouped_family(family, "drawn given")
+    check_no_limits(family)
     is_free <- is.null(run$kernel) &&
       (is.null(keep_effects) || identical(keep_effects, "draws"))
     run$kernel <- kernel_of_effects(run$kernel, keep_effects)
@@ -216,6 +218,17 @@ tall_glmer <- function(
     in_place = FALSE
   )
   fit_regression(front, run)
+}
+
+# Sweeps read one number a row.
+check_no_limits <- function(family) {
+  if (has_limits(family)) {
+    abort_tall(
+      "unsupported",
+      "{.code cens()} is for one grouping factor, not for several.",
+      argument = "formula"
+    )
+  }
 }
 
 # Where there are few levels they are columns, and rows are passed over.

@@ -39,7 +39,8 @@ new_asked <- function(name, matched, caller, front) {
 limits_of_fronts <- list(
   tall_surv = "Surv",
   tall_glm = "cens",
-  tall_gam = "cens"
+  tall_gam = "cens",
+  tall_glmer = "cens"
 )
 
 # The same of other data, such as the rows of a source in memory.

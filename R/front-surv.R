@@ -117,6 +117,7 @@ tall_surv <- function(
 ) {
   run <- front_run(..., .front = tall_surv)
   check_given(formula)
+  check_no_pieces(basehaz)
   basehaz <- check_choice(basehaz, names(hazard_families))
   check_number(unit, positive = TRUE, allow_null = TRUE)
   check_flag(prior_PD)
@@ -248,6 +249,25 @@ usual_unit <- function(asked) {
   )
   # what is wrong with the rows is told where they are read
   if (length(found) == 1 && is.finite(found) && found > 0) found else 1
+}
+
+# Hazards of no law.
+check_no_pieces <- function(basehaz) {
+  name <- if (rlang::is_string(basehaz)) basehaz else ""
+  if (name %in% c("piecewise", "pw", "bs", "ms", "cox")) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.arg basehaz} must be the hazard of a law, not {.val {name}}: hazards
+         of pieces and splines are not available.",
+        i = "Of the rows that {.code survival::survSplit()} makes, a hazard that
+             is constant in pieces is a {.code poisson()} model of
+             {.fn tall_glm}, see {.code vignette(\"survival\")}."
+      ),
+      argument = "basehaz",
+      value = basehaz
+    )
+  }
 }
 
 # Terms that survival has, and what does their work.

@@ -30,9 +30,8 @@
 #'     stay: Poisson ones of rate \eqn{\lambda = e^\eta}{lambda = e^eta} given
 #'     that they are positive, with mean
 #'     \eqn{\lambda / (1 - e^{-\lambda})}{lambda / (1 - e^-lambda)}, which is
-#'     what predictions are of. Weights are counts. Beside it a
-#'     [stats::binomial()] fit of `y > 0` to all rows makes a hurdle model, as
-#'     the two share no parameter.}
+#'     what predictions are of. Weights are counts. Counts that may be 0 for
+#'     reasons of their own have [hurdle_poisson()].}
 #' }
 #'
 #' The names of the parameters are those of rstanarm and brms. Each is sampled

@@ -639,6 +639,56 @@ test_that("numbers may be censored", {
   expect_identical(curve$family$name, "censored_gaussian")
 })
 
+test_that("censored numbers of groups have the posterior of quadrature", {
+  withr::local_seed(3)
+  data <- data.frame(g = rep(1:25, each = 6), a = rnorm(150))
+  y <- 0.5 + 0.6 * data$a + rnorm(25, sd = 0.7)[data$g] + rnorm(150)
+  data$side <- ifelse(y > 1.3, "right", "none")
+  data$y <- pmin(y, 1.3)
+  fit <- tall_glmer(
+    y | cens(side) ~ a + (1 | g),
+    data,
+    prior = prior_normal(0, 1),
+    prior_intercept = prior_normal(0, 2),
+    prior_aux = prior_exponential(1),
+    prior_covariance = prior_lkj(sd = prior_exponential(1)),
+    kernel = kernel_mala(),
+    iter = 1200,
+    seed = 2,
+    refresh = 0
+  )
+  rule <- hermite_rule(40)
+  rows <- function(eta, sigma) {
+    z <- (data$y - eta) / sigma
+    ifelse(
+      data$side == "right",
+      stats::pnorm(z, lower.tail = FALSE, log.p = TRUE),
+      stats::dnorm(z, log = TRUE) - log(sigma)
+    )
+  }
+  log_posterior <- function(theta) {
+    sigma <- exp(theta[[3]])
+    sd <- exp(theta[[4]])
+    eta <- theta[[1]] + theta[[2]] * data$a
+    each <- vapply(seq_along(rule$at), function(k) {
+      drop(rowsum(rows(eta + sd * rule$at[[k]], sigma), data$g))
+    }, numeric(25))
+    most <- apply(each, 1, max)
+    sum(most + log(exp(each - most) %*% rule$weight)) +
+      stats::dnorm(theta[[1]] + theta[[2]] * mean(data$a), 0, 2, log = TRUE) +
+      stats::dnorm(theta[[2]], 0, 1, log = TRUE) +
+      theta[[3]] - sigma + theta[[4]] - sd
+  }
+  natural <- function(theta) {
+    theta[3:4, ] <- exp(theta[3:4, ])
+    theta
+  }
+  truth <- importance_moments(log_posterior, c(0.5, 0.6, 0, -0.4), natural)
+  expect_gt(truth$ess, 1000)
+  fit$draws <- fit$draws[, , c("(Intercept)", "a", "sigma", "sd_g__Intercept")]
+  expect_moments(fit, truth)
+})
+
 test_that("what is no time, no event or no such model is refused", {
   data <- surv_data(50)
   data$cause <- factor(data$seen)
@@ -672,6 +722,8 @@ test_that("what is no time, no event or no such model is refused", {
     ask(Surv(time, seen) ~ a + survival::cluster(g)),
     ask(Surv(time, seen) ~ a + (1 | g) + (1 | cause)),
     ask(Surv(time, seen) ~ a + (1 | g), basehaz = "lognormal"),
+    ask(Surv(time, seen) ~ a, basehaz = "piecewise"),
+    tall_glmer(time | cens("none") ~ a + (1 | g) + (1 | cause), data),
     tall_glm(Surv(time, seen) ~ a, data),
     tall_glm(seen | cens(0) ~ a, data, binomial())
   )
