@@ -11,11 +11,11 @@
 #'   [offset()] are fine; group-level terms such as `(1 | g)` are refused. What
 #'   brms' `bf()` makes of one formula is that formula, in all front ends. Of a
 #'   Gaussian response, also of [tall_gam()] and [tall_glmer()], the left side
-#'   may be `y | cens(status)` or `y | cens(status, y2)`, as in brms, for numbers
-#'   that are censored: `status` is `"none"` (or 0, `FALSE`), `"right"` (1,
-#'   `TRUE`) where the number is `y` or above, `"left"` (-1), or `"interval"` (2)
-#'   where it is between `y` and `y2`. Predictions are of the number, seen or
-#'   not.
+#'   may be `y | cens(status)` or `y | cens(status, y2)`, as in brms, for
+#'   numbers that are censored: `status` is `"none"` (or 0, `FALSE`), `"right"`
+#'   (1, `TRUE`) where the number is `y` or above, `"left"` (-1), or
+#'   `"interval"` (2) where it is between `y` and `y2`. Predictions are of the
+#'   number, seen or not.
 #' @param data (data frame, [source][tall_source] or matrix) The data: a data
 #'   frame, a [tall_stream()], [tall_parquet()] files, a [tall_store()], a
 #'   matrix with names of its columns, a lazy table (`dplyr::tbl()`) whose rows
@@ -24,10 +24,11 @@
 #' @param family (family object, function or string) [gaussian()], [binomial()],
 #'   [poisson()], with their canonical links; `binomial("probit")`,
 #'   `binomial("cloglog")`, `Gamma("log")`; [neg_binomial_2()], [student()],
-#'   [beta_regression()], [truncated_poisson()], [hurdle_poisson()]. A binomial response is 0/1,
-#'   logical, a factor with two levels, `cbind(successes, failures)`, or a
-#'   proportion with the number of trials as `weights`, as in [stats::glm()];
-#'   their product, the number of successes, must be whole.
+#'   [beta_regression()], [truncated_poisson()], [hurdle_poisson()]. A
+#'   binomial response is 0/1, logical, a factor with two levels,
+#'   `cbind(successes, failures)`, or a proportion with the number of trials as
+#'   `weights`, as in [stats::glm()]; their product, the number of successes,
+#'   must be whole.
 #' @param prior (`tall_prior` or `NULL`) The [prior][priors] of the
 #'   coefficients; `NULL`: flat.
 #' @param prior_intercept (`tall_prior` or `NULL`) The prior of the intercept:
