@@ -213,7 +213,7 @@ test_that("C makes the columns of model.matrix() of blocks", {
     n <- min(200, 500 - first)
     block <- list(columns = as.list(d), first = first, n = n, row = first + 1)
     values <- block_values(design, block, environment(f))
-    chunk <- new_chunk(design, 300, has_y = FALSE)
+    chunk <- new_chunk(design, 300, n_y = 0)
     fill_chunk(chunk, design, values)
     made <- rbind(made, chunk$x[seq_len(chunk$fill), ])
   }
@@ -239,7 +239,7 @@ test_that("a row that cannot be is named, with the column it is of", {
   fill <- function(data) {
     block <- list(columns = as.list(data), first = 0, n = 300, row = 1001)
     values <- block_values(design, block, environment(f))
-    fill_chunk(new_chunk(design, 300, has_y = FALSE), design, values)
+    fill_chunk(new_chunk(design, 300, n_y = 0), design, values)
   }
   bad <- d
   bad$h[[8]] <- "new"
