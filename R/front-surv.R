@@ -69,8 +69,8 @@
 #'
 #' A group-level term, `(1 | g)` or `(1 + x | g)`, is a normal frailty on the
 #' scale of the predictor, integrated out as in [tall_glmer()], whose
-#' [ranef()][tall_glmer-methods] and `VarCorr()` such fits have; of the laws of
-#' Weibull, and of one factor.
+#' [ranef()][tall_glmer-methods] and `VarCorr()` such fits have; of one factor,
+#' and with a log-normal or log-logistic law where no row enters late.
 #'
 #' Competing risks have no likelihood here: fit one model for each cause, with
 #' other causes censored. Hazards of strata, and those that are constant in
@@ -188,7 +188,6 @@ front_frailty <- function(asked, family, priors, keep_data, run, prior_PD) {
       argument = name
     )
   }
-  check_frailty_law(family)
   new_front(
     "groups",
     c("tall_surv", "tall_glmer"),
@@ -199,23 +198,6 @@ front_frailty <- function(asked, family, priors, keep_data, run, prior_PD) {
     takes = c("weights", "offset"),
     in_place = FALSE
   )
-}
-
-# Where rows enter late, log-normal and log-logistic densities are not
-# log-concave, and a group's effect may have two modes.
-check_frailty_law <- function(family) {
-  if (!find_response(family)$is_concave) {
-    abort_tall(
-      "unsupported",
-      c(
-        "Frailties of groups are for the laws of Weibull, not for
-         {.val {family$name}}, whose density is not log-concave.",
-        i = "There are {.val weibull}, {.val exp}, {.val weibull-aft} and
-             {.val exp-aft}."
-      ),
-      argument = "basehaz"
-    )
-  }
 }
 
 # The response of a name of `basehaz`.

@@ -333,7 +333,7 @@ step_root <- function(here, model) {
   }
   scaled <- hessian / outer(scale, scale)
   # that of standard deviations of groups is not, whatever the response
-  is_concave <- find_response(model$family)$is_concave && !is_grouped
+  is_concave <- is_log_concave(model$family) && !is_grouped
   if (is_concave && model$traits$n_aux == 0) {
     return(NULL)
   }

@@ -150,7 +150,7 @@ build_model.tall_blueprint_groups <- function(blueprint, rows) {
   terms <- rows$groups
   family <- blueprint$family
   nodes <- blueprint$nodes
-  check_grouped_family(family)
+  check_grouped_family(family, y = rows$y)
   names <- group_names(x$effects, terms)
   read <- read_regression(blueprint, rows, function(columns, aux) {
     check_names_differ(c(columns, names$variables, aux))
@@ -349,18 +349,29 @@ group_names <- function(effects, terms) {
 
 # Newton's method for a group's mode, and the nodes about it, take one that is
 # concave.
-check_grouped_family <- function(family, what = "integrated out of") {
-  if (!find_response(family)$is_concave) {
-    abort_tall(
-      "unsupported",
-      c(
-        "Effects of groups cannot be {what} responses of family
-         {.val {family$name}}: their log density is not concave.",
-        i = "There are gaussian, binomial, poisson, neg_binomial_2 and Gamma."
-      ),
-      argument = "family"
-    )
+check_grouped_family <- function(
+  family,
+  what = "integrated out of",
+  y = NULL
+) {
+  if (is_log_concave(family, y)) {
+    return(invisible())
   }
+  hangs_on_rows <- is.function(find_response(family)$is_concave)
+  abort_tall(
+    "unsupported",
+    c(
+      "Effects of groups cannot be {what} responses of family
+       {.val {family$name}}: their log density is not concave.",
+      i = if (hangs_on_rows) {
+        "It is where no row enters late; {.val weibull} and {.val exp} take such
+         rows."
+      } else {
+        "There are gaussian, binomial, poisson, neg_binomial_2 and Gamma."
+      }
+    ),
+    argument = "family"
+  )
 }
 
 check_names_differ <- function(names) {

@@ -100,6 +100,7 @@ as_covariance_priors <- function(priors) {
 # The core's parameters. names: of the effects; y: the response; identity: has
 # the model an identity link?
 covariance_params <- function(prior, names, y, has_units) {
+  y <- first_column(y)
   sd <- prior$sd
   if (is.null(sd)) {
     wide <- if (has_units) stats::mad(y, na.rm = TRUE) else 0

@@ -34,7 +34,8 @@
 #               the standard deviation of the responses, networks standardise.
 #   is_quadratic (TRUE or FALSE) Is the log density quadratic in the predictor,
 #               the auxiliary parameter given?
-#   is_concave  (TRUE or FALSE) Is it concave there?
+#   is_concave  (TRUE, FALSE or function) Is it concave there? `is_concave(y)`
+#               where that hangs on the rows.
 #   has_trials  (TRUE or FALSE) May rows be several trials, as
 #               cbind(successes, failures) or a factor of two levels?
 #   takes_proportions (TRUE or FALSE) May they be proportions, with the trials

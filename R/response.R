@@ -127,6 +127,12 @@ has_trials <- function(family) {
   find_response(family)$has_trials
 }
 
+# Is the log density of these rows concave in the predictor? y: NULL: of any.
+is_log_concave <- function(family, y = NULL) {
+  own <- find_response(family)$is_concave
+  if (is.function(own)) !is.null(y) && own(y) else own
+}
+
 # Has a row several columns, limits among them?
 has_limits <- function(family) {
   response_facts(family)$n_y > 1

@@ -505,35 +505,43 @@ test_that("frailties are effects of groups, integrated out", {
   expect_output(print(summary(surv)), "proportional hazards")
 })
 
-for (left in c("Surv(time, seen)", "Surv(low, high, type = \"interval2\")")) {
-  test_that(paste("frailties have the posterior of quadrature:", left), {
+frailties <- list(
+  c("weibull", "Surv(time, seen)"),
+  c("weibull", "Surv(low, high, type = \"interval2\")"),
+  c("loglogistic", "Surv(time, seen)")
+)
+for (frailty in frailties) {
+  law <- frailty[[1]]
+  left <- frailty[[2]]
+  test_that(paste("frailties have the posterior of quadrature:", law, left), {
     data <- frail_data()
     formula <- stats::as.formula(paste(left, "~ a + (1 | g)"))
     fit <- tall_surv(
       formula,
       data,
+      law,
       prior = prior_normal(0, 1),
       prior_intercept = prior_normal(0, 2),
       prior_aux = prior_exponential(1),
       prior_covariance = prior_lkj(sd = prior_exponential(1)),
-      unit = 1,
+      unit = if (law == "weibull") 1,
       kernel = kernel_mala(),
       iter = 1200,
       seed = 2,
       refresh = 0
     )
     rule <- hermite_rule(30)
-    weibull <- surv_law("weibull")
+    own <- surv_law(law)
     by_interval <- grepl("interval", left)
     # log likelihood of rows at effects b
     rows <- function(eta, s) {
       if (!by_interval) {
-        at <- weibull(data$time, eta, s)
+        at <- own(data$time, eta, s)
         return(ifelse(data$seen, at$d, at$s))
       }
       above <- function(t, default) {
         known <- ifelse(is.na(t), 1, t)
-        ifelse(is.na(t), default, exp(weibull(known, eta, s)$s))
+        ifelse(is.na(t), default, exp(own(known, eta, s)$s))
       }
       log(above(data$low, 1) - above(data$high, 0))
     }
@@ -555,7 +563,7 @@ for (left in c("Surv(time, seen)", "Surv(low, high, type = \"interval2\")")) {
     }
     truth <- suppressWarnings(importance_moments(
       log_posterior,
-      c(0.3, 0.5, 0.3, -0.4),
+      c(0, 0, 0.3, -0.4),
       natural
     ))
     expect_gt(truth$ess, 1000)
@@ -657,6 +665,16 @@ test_that("censored numbers of groups have the posterior of quadrature", {
     seed = 2,
     refresh = 0
   )
+  # default priors are those of the numbers, 100 times as large
+  of_units <- function(left) {
+    data$y <- 100 * data$y
+    formula <- stats::as.formula(paste(left, "~ a + (1 | g)"))
+    run <- tall_glmer(formula, data, iter = 10, chains = 1, seed = 1,
+      refresh = 0)
+    prior_summary(run)$table$scale
+  }
+  expect_equal(of_units("y | cens(side)"), of_units("y"))
+
   rule <- hermite_rule(40)
   rows <- function(eta, sigma) {
     z <- (data$y - eta) / sigma
@@ -721,7 +739,7 @@ test_that("what is no time, no event or no such model is refused", {
     ask(Surv(time, seen) ~ a + strata(g)),
     ask(Surv(time, seen) ~ a + survival::cluster(g)),
     ask(Surv(time, seen) ~ a + (1 | g) + (1 | cause)),
-    ask(Surv(time, seen) ~ a + (1 | g), basehaz = "lognormal"),
+    ask(Surv(entry, time, seen) ~ a + (1 | g), basehaz = "lognormal"),
     ask(Surv(time, seen) ~ a, basehaz = "piecewise"),
     tall_glmer(time | cens("none") ~ a + (1 | g) + (1 | cause), data),
     tall_glm(Surv(time, seen) ~ a, data),
