@@ -41,6 +41,10 @@ basis_checks <- function(fit, layout, curves) {
 sample_residuals <- function(fit, data) {
   rows <- known_rows(fit, data)
   draws <- choose_draws(fit, NULL)
+  if (inherits(fit, "tall_surv")) {
+    is_right <- all(rows$y[, 3] %in% c(0, 1))
+    return(if (is_right) rows$y[, 3] - row_hazards(fit, rows, draws))
+  }
   eta <- predictor_moments(fit, rows, draws, "link", FALSE)$fit
   mu <- drop(response_mean(fit$family, matrix(eta, 1)))
   out <- row_residuals(fit, "pearson")(rows, mu)

@@ -24,7 +24,8 @@
 #'
 #' *Too small a basis?* As `mgcv::k.check()` has it, `k_index` compares
 #' neighbours along the term's covariates: with \eqn{r} the Pearson residuals at
-#' the posterior mean, of up to 5,000 rows that the fit keeps,
+#' the posterior mean (of [tall_surv()] those of martingales), of up to 5,000
+#' rows that the fit keeps,
 #' \deqn{\frac{\mathrm{mean}[(r_i - r_j)^2] / 2}{\mathrm{var}(r)},}{mean[(r_i -
 #' r_j)^2] / (2 var(r)),} the mean over neighbours \eqn{i, j}: along a curve the
 #' next row, on a surface the three nearest of 1,000 rows. Residuals in which no

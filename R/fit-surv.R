@@ -68,6 +68,9 @@ predict.tall_surv <- function(
   ndraws = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
+  if (inherits(object, "tall_gam") && identical(type, "terms")) {
+    return(NextMethod())
+  }
   type <- check_choice(type, surv_predictions)
   interval <- check_choice(interval, c("none", "confidence"))
   if (type == "link") {

@@ -43,6 +43,8 @@
 #'   `sigma`; `NULL`: flat.
 #' @param prior_covariance (`tall_prior`) The prior of the standard deviations
 #'   and correlations of frailties, see [prior_lkj()].
+#' @param prior_smooth (`tall_prior`) The prior of the standard deviations of
+#'   smooth terms, see [prior_smooth].
 #' @param unit (positive number or `NULL`) The unit of time \eqn{b} of
 #'   proportional hazards, which the intercept refers to: it is the log of the
 #'   cumulative hazard at \eqn{b}. `NULL`: of `"weibull"` the geometric mean of
@@ -71,6 +73,9 @@
 #' scale of the predictor, integrated out as in [tall_glmer()], whose
 #' [ranef()][tall_glmer-methods] and `VarCorr()` such fits have; of one factor,
 #' and with a log-normal or log-logistic law where no row enters late.
+#'
+#' Smooth terms, `s(x)` and their kin, are those of [tall_gam()], whose methods
+#' such fits have, too; a frailty beside them is a term of theirs.
 #'
 #' Competing risks have no likelihood here: fit one model for each cause, with
 #' other causes censored. Hazards of strata, and those that are constant in
@@ -104,6 +109,7 @@ tall_surv <- function(
   prior_intercept = prior_normal(0, 20),
   prior_aux = prior_exponential(),
   prior_covariance = prior_lkj(),
+  prior_smooth = prior_exponential(autoscale = TRUE),
   unit = NULL,
   weights = NULL,
   subset = NULL,
@@ -136,13 +142,19 @@ tall_surv <- function(
     unit <- unit %||% usual_unit(asked)
   }
   family <- hazard_families[[basehaz]](unit %||% 1)
-  front <- if (has_frailty(asked$formula)) {
+  has_smooths <- has_smooth_terms(asked$formula)
+  if (has_smooths) {
+    # frailties beside them are columns, too
+    asked <- ask_smooths(asked, NULL)
+    priors$prior_smooth <- as_prior_smooth(prior_smooth)
+  }
+  front <- if (!has_smooths && has_frailty(asked$formula)) {
     priors$prior_covariance <- as_covariance_prior(prior_covariance)
     front_frailty(asked, family, priors, keep_data, run, prior_PD)
   } else {
     new_front(
       "glm",
-      c("tall_surv", "tall_glm"),
+      c("tall_surv", if (has_smooths) "tall_gam", "tall_glm"),
       asked,
       blueprint_glm(family, priors, storage = storage),
       request_glm(family),
@@ -154,8 +166,23 @@ tall_surv <- function(
   }
   front$basehaz <- basehaz
   front$told <- new.env(parent = emptyenv())
-  class(front) <- c("tall_front_surv", class(front))
+  class(front) <- c(
+    "tall_front_surv",
+    if (has_smooths) "tall_front_gam",
+    class(front)
+  )
   fit_regression(front, run)
+}
+
+# mgcv's, as tall_gam() takes them.
+has_smooth_terms <- function(formula) {
+  inherits(formula, "formula") && length(formula) == 3 && any(vapply(
+    formula_terms(formula[[3]]),
+    function(term) {
+      !is.null(foreign_name(term, smooth_names, environment(formula)))
+    },
+    TRUE
+  ))
 }
 
 # A group-level term on the right of the formula: the group's frailty.

@@ -573,6 +573,44 @@ for (frailty in frailties) {
   })
 }
 
+test_that("terms may be smooth", {
+  data <- surv_data(800)
+  data$time <- (stats::qexp(stats::ppoints(800)[rank(data$time)]) + 0.01) /
+    exp(sin(2 * data$a))
+  run <- list(iter = 400, chains = 2, seed = 1, refresh = 0)
+  fit <- do.call(tall_surv, c(
+    list(Surv(time, seen) ~ s(a, k = 6) + g, data, "exp"),
+    run
+  ))
+  counts <- do.call(tall_gam, c(
+    list(
+      as.numeric(seen) ~ s(a, k = 6) + g + offset(log(time)),
+      data,
+      poisson(),
+      prior_intercept = prior_normal(0, 20)
+    ),
+    run
+  ))
+  expect_s3_class(fit, c("tall_surv", "tall_gam", "tall_glm"), exact = FALSE)
+  expect_equal(coef(fit), coef(counts), tolerance = 1e-5)
+  table <- smooth_table(fit)
+  expect_equal(table$edf, smooth_table(counts)$edf, tolerance = 1e-4)
+  # neighbours are compared by martingale residuals
+  expect_gt(table$k_index, 0.8)
+  terms <- predict(fit, data[1:3, ], type = "terms")
+  expect_equal(
+    terms,
+    predict(counts, data[1:3, ], type = "terms"),
+    tolerance = 1e-4
+  )
+  expect_length(predict(fit, data[1:3, ], "median"), 3)
+  both <- do.call(tall_surv, c(
+    list(Surv(time, seen) ~ s(a, k = 4) + (1 | g), data[1:200, ], "exp"),
+    run
+  ))
+  expect_true("smooth_sd[s(g)1]" %in% both$variables)
+})
+
 test_that("numbers may be censored", {
   skip_if_not_installed("survival")
   withr::local_seed(8)
