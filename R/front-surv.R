@@ -79,7 +79,9 @@
 #'
 #' Competing risks have no likelihood here: fit one model for each cause, with
 #' other causes censored. Hazards of strata, and those that are constant in
-#' pieces, are not available.
+#' pieces, have no name of their own: of the rows that `survival::survSplit()`
+#' makes, one for each piece of time, they are `"exp"` with a factor of the
+#' pieces, or of pieces and strata.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_surv", "tall_glm",
 #'   "tall_fit")`, with `basehaz`, and `horizon`, the largest time.
@@ -270,8 +272,8 @@ check_no_pieces <- function(basehaz) {
         "{.arg basehaz} must be the hazard of a law, not {.val {name}}: hazards
          of pieces and splines are not available.",
         i = "Of the rows that {.code survival::survSplit()} makes, a hazard that
-             is constant in pieces is a {.code poisson()} model of
-             {.fn tall_glm}, see {.code vignette(\"survival\")}."
+             is constant in pieces is {.code basehaz = \"exp\"} with a factor of
+             the pieces, see {.code vignette(\"survival\")}."
       ),
       argument = "basehaz",
       value = basehaz
@@ -281,8 +283,9 @@ check_no_pieces <- function(basehaz) {
 
 # Terms that survival has, and what does their work.
 surv_terms <- c(
-  strata = "A stratum's hazard of its own is not available: fit one model for
-            each, or take its factor as a covariate.",
+  strata = "A stratum has no hazard of its own here: fit one model for each, or
+            take its factor as a covariate; of the rows of
+            {.code survival::survSplit()}, its product with the pieces.",
   cluster = "Rows of the same cluster count as independent here.",
   frailty = "A normal frailty is {.code (1 | g)}.",
   tt = "Rows of a stretch of time each, {.code Surv(start, stop, event)}, have

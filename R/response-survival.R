@@ -16,15 +16,15 @@ response_weibull_aft <- function() {
 }
 
 response_lognormal <- function() {
-  survival_entry("lognormal", is_concave = enters_on_time, function(p, mu, aux) {
+  survival_entry("lognormal", function(p, mu, aux) {
     mu * exp(as.numeric(aux) * stats::qnorm(p))
-  })
+  }, is_concave = enters_on_time)
 }
 
 response_loglogistic <- function() {
-  survival_entry("loglogistic", is_concave = enters_on_time, function(p, mu, aux) {
+  survival_entry("loglogistic", function(p, mu, aux) {
     mu * (p / (1 - p))^(1 / as.numeric(aux))
-  })
+  }, is_concave = enters_on_time)
 }
 
 # quantile(p, mu, aux): of times, mu = e^eta draws x rows.
