@@ -41,7 +41,7 @@ with_limits <- function(formula, takes = NULL) {
   }
   formula[[2]] <- left
   home <- environment(formula)
-  known <- list(Surv = read_surv, cens = read_cens)[takes]
+  known <- limit_readers[takes]
   if (!identical(get0(takes, home, inherits = FALSE), known[[1]])) {
     environment(formula) <- list2env(known, parent = home)
   }
@@ -63,8 +63,15 @@ is_censored <- function(left) {
 has_limits_left <- function(formula) {
   inherits(formula, "formula") && length(formula) == 3 &&
     rlang::is_call(formula[[2]], "cens") &&
-    identical(get0("cens", environment(formula)), read_cens)
+    identical(get0("cens", environment(formula)), limit_readers$cens)
 }
+
+# What such a formula's environment has: a saved fit keeps these, and what they
+# call is the package's that reads it.
+limit_readers <- list(
+  Surv = function(...) read_surv(...),
+  cens = function(...) read_cens(...)
+)
 
 # The call, if these are arguments that f has.
 name_arguments <- function(call, f) {

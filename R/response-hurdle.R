@@ -49,6 +49,10 @@
 #' fit <- tall_glm(list(y ~ x, hu ~ z), d, hurdle_poisson(), seed = 1)
 #' fit
 #' predict(fit, data.frame(x = 0, z = c(-1, 1)), type = "response")
+#'
+#' # counts above 0 that vary more
+#' varied <- tall_glm(y ~ x, d, hurdle_negbinomial(), seed = 1)
+#' coef(varied)
 #' @export
 hurdle_poisson <- function() {
   new_hurdle_family("hurdle_poisson")
