@@ -22,7 +22,7 @@
 #' @param re_formula,re.form,allow_new_levels,seed Of fits with frailties, as in
 #'   [predict()][predict.tall_glm()].
 #' @param return_matrix (`TRUE` or `FALSE`) The draws, instead of a summary?
-#' @param x,object The curves.
+#' @param x The curves.
 #' @param ci (`TRUE` or `FALSE`) Draw the intervals?
 #' @param km (`TRUE` or `FALSE`) Draw the Kaplan-Meier estimate of the rows that
 #'   the average is over? It is there where the curve is an average of survival
