@@ -42,7 +42,9 @@ loo_pit.tall_fit <- function(object, ...) {
 #' [loo::loo_compare()] refuses fits whose rows are not the same, as where they
 #' lack values in different columns, and says which differ; of rows in streams,
 #' files and databases it says how many. Where as many rows have other responses
-#' it is loo that warns.
+#' it is loo that warns. The best fit comes first; of subsamples loo (2.5.1)
+#' writes what others fall short of it as positive numbers, of all observations
+#' as negative ones.
 #'
 #' Where the fit read its rows by passes over a source, one pass makes the
 #' approximation and another fetches the observations of the subsample.
