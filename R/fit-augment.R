@@ -24,6 +24,9 @@ augment.tall_regression <- function(
 ) {
   check_no_dots(...)
   type.predict <- check_choice(type.predict, c("link", "response"))
+  if (type.predict == "response") {
+    check_has_means(x, "augment(type.predict = \"response\")")
+  }
   type.residuals <- check_choice(type.residuals, rev(residual_types))
   check_flag(se_fit)
   groups <- group_request(x, re_formula, allow_new_levels, seed)

@@ -189,6 +189,7 @@ rmse.tall_regression <- function(
 ) {
   check_no_dots(...)
   check_is_number(object, "rmse")
+  warn_of_limits(object, "rmse()")
   statistic <- check_choice(statistic, c("ergodic", "draw"))
   range <- check_range(range)
   rows <- test_rows(object, newdata, weighs = FALSE)

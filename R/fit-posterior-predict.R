@@ -187,6 +187,7 @@ predictive_error.tall_regression <- function(
 ) {
   check_no_dots(..., .ignore = no_dpar)
   check_is_number(object, "predictive_error")
+  warn_of_limits(object, "predictive_error()")
   seed <- check_seed(seed)
   groups <- group_request(object, re_formula, allow_new_levels, seed)
   asked <- ask_rows(

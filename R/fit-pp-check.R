@@ -52,6 +52,7 @@ pp_check.tall_regression <- function(
   )
   rlang::check_installed("bayesplot", "to plot a fit")
   check_has_means(object, "pp_check()")
+  warn_of_limits(object, "pp_check()")
   check_has_data(object)
   draws <- check_draws(object, draws, ndraws)
   observations <- check_count(observations)

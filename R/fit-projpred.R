@@ -63,6 +63,12 @@ refmodel_response <- ".response"
 # What projpred asks of any reference model.
 refmodel_arguments <- function(fit, data = NULL) {
   family <- stats::family(fit)
+  if (has_limits(fit$family)) {
+    abort_tall(
+      "unsupported",
+      "{.pkg projpred} takes no censored numbers."
+    )
+  }
   if (!family$family %in% c("binomial", "poisson", "gaussian")) {
     abort_tall(
       "unsupported",

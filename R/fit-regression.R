@@ -33,6 +33,8 @@
 #' `tall_error_memory` if the frame of a source's rows has more than 5e7
 #' numbers;
 #' `tall_error_unsupported` for the frame or terms of a fit that had no formula.
+#' `tall_warning_limits` for residuals of numbers that are censored, where the
+#' limit is taken for the number; those of type `"deviance"` are proper.
 #' @examples
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
 #' head(fitted(fit))
@@ -92,6 +94,9 @@ residuals.tall_regression <- function(
   check_no_dots(..., .ignore = no_dpar)
   if (type != "response") {
     check_is_number(object, "residuals")
+  }
+  if (type != "deviance") {
+    warn_of_limits(object, "residuals()")
   }
   check_has_data(object)
   groups <- group_request(object, re_formula, seed = seed)

@@ -123,10 +123,20 @@ check_has_means <- function(fit, f) {
 }
 
 what_has_no_mean <- function(fit) {
-  if (inherits(fit, "tall_surv")) {
+  if (!is.null(find_response(fit$family)$quantile)) {
     "times to an event, which may be censored"
   } else {
     "one part of a hurdle model"
+  }
+}
+
+# Of numbers that may be censored: `f` compares them with what is predicted.
+warn_of_limits <- function(fit, f) {
+  if (!has_class_response(fit) && has_limits(fit$family)) {
+    warn_tall(
+      "limits",
+      "{.code {f}} takes the limit of a censored number for the number."
+    )
   }
 }
 

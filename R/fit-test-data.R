@@ -126,6 +126,10 @@ held_out_monitor <- function(reader, monitor) {
 #' @export
 held_out_monitor.tall_glm <- function(reader, monitor) {
   is_rmse <- inherits(monitor, "tall_monitor_rmse")
+  if (is_rmse) {
+    check_is_number(reader, "monitor_rmse")
+    warn_of_limits(reader, "monitor_rmse()")
+  }
   rows <- held_out_rows(reader, monitor$newdata, weighs = !is_rmse)
   if (!is_rmse) {
     monitor$newdata <- model_of_test(reader, rows)

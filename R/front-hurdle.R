@@ -27,7 +27,8 @@ fit_hurdle <- function(name, matched, caller, without_bars = NULL) {
     # the same streams of random numbers would make draws go together
     zeros$seed <- (check_seed(seed) + 1) %% .Machine$integer.max
   }
-  zeros["prior_aux"] <- NULL
+  # of what zeros have not: an exposure is of rates
+  zeros[c("prior_aux", "offset")] <- NULL
   if (!is.null(without_bars) && !"|" %in% all.names(formulas$hu[[3]])) {
     zeros[[1]] <- without_bars
     zeros["prior_covariance"] <- NULL
@@ -112,9 +113,10 @@ check_brms_parts <- function(formula) {
 
 # Is a count 0? Other numbers are told here, where all rows are seen.
 is_zero <- function(y) {
-  bad <- which(y < 0 | y != round(y))
-  if (!is.numeric(y) && !is.logical(y) || length(bad) > 0) {
-    seen <- if (length(bad) > 0) format_number(y[[bad[[1]]]]) else describe(y)
+  is_number <- is_plain_numeric(y) || is.logical(y)
+  bad <- if (is_number) which(y < 0 | y != round(y))
+  if (!is_number || length(bad) > 0) {
+    seen <- if (is_number) format_number(y[[bad[[1]]]]) else describe(y)
     abort_input(
       "The response of a hurdle model must be a count, not {seen}.",
       argument = "formula",

@@ -64,7 +64,8 @@
 #' density. Rows of time-varying covariates are `Surv(start, stop, event)`, one
 #' for each stretch of time.
 #'
-#' With a known shape (`"exp"`) draws are exact and steps look at few rows; with
+#' With a known shape (`"exp"`), and without frailties that are integrated out,
+#' draws are exact, and steps look at few rows where there are many; with
 #' a sampled one a fit of few rows takes exact steps that look at all of them,
 #' and one of many those of [kernel_sgld()] with `gradient_cv(order = 2)`, whose
 #' bias is estimated; the line `Plan` says which it was.
@@ -145,14 +146,25 @@ tall_surv <- function(
   }
   family <- hazard_families[[basehaz]](unit %||% 1)
   has_smooths <- has_smooth_terms(asked$formula)
+  is_frail <- !has_smooths && has_frailty(asked$formula)
+  check_idle(c(
+    unit = !is.null(unit) && !basehaz %in% c("weibull", "exp"),
+    prior_smooth = !missing(prior_smooth) && !has_smooths,
+    prior_covariance = !missing(prior_covariance) && !is_frail,
+    lambda = !is.null(run$lambda) && is_frail,
+    monitor = !is.null(run$monitor) && is_frail,
+    prior_PD = prior_PD && is_frail,
+    storage = storage != "double" && is_frail,
+    store = !is.null(store) && is_frail
+  ))
   if (has_smooths) {
     # frailties beside them are columns, too
     asked <- ask_smooths(asked, NULL)
     priors$prior_smooth <- as_prior_smooth(prior_smooth)
   }
-  front <- if (!has_smooths && has_frailty(asked$formula)) {
+  front <- if (is_frail) {
     priors$prior_covariance <- as_covariance_prior(prior_covariance)
-    front_frailty(asked, family, priors, keep_data, run, prior_PD)
+    front_frailty(asked, family, priors, keep_data)
   } else {
     new_front(
       "glm",
@@ -176,6 +188,31 @@ tall_surv <- function(
   fit_regression(front, run)
 }
 
+# What was given and has nothing to say of this model. idle: by name.
+check_idle <- function(idle) {
+  if (any(idle)) {
+    name <- names(idle)[idle][[1]]
+    abort_input(
+      c("{.arg {name}} has no place here.", i = idle_arguments[[name]]),
+      argument = name
+    )
+  }
+}
+
+beside_frailty <- "It is not for formulas with a group-level term."
+
+idle_arguments <- c(
+  unit = "Proportional hazards, {.val weibull} and {.val exp}, have a unit.",
+  prior_smooth = "It is of smooth terms, such as {.code s(x)}.",
+  prior_covariance = "It is of a group-level term, {.code (1 | g)}, without
+                      smooth terms beside it.",
+  lambda = beside_frailty,
+  monitor = beside_frailty,
+  prior_PD = beside_frailty,
+  storage = beside_frailty,
+  store = beside_frailty
+)
+
 # mgcv's, as tall_gam() takes them.
 has_smooth_terms <- function(formula) {
   inherits(formula, "formula") && length(formula) == 3 && any(vapply(
@@ -194,7 +231,7 @@ has_frailty <- function(formula) {
 }
 
 # Effects of groups are integrated out.
-front_frailty <- function(asked, family, priors, keep_data, run, prior_PD) {
+front_frailty <- function(asked, family, priors, keep_data) {
   bars <- read_bars(asked$formula)
   if (length(bars$terms) > 1) {
     abort_tall(
@@ -203,18 +240,6 @@ front_frailty <- function(asked, family, priors, keep_data, run, prior_PD) {
        {length(bars$terms)}: frailties of several are not available.",
       argument = "formula",
       value = asked$formula
-    )
-  }
-  given <- c(
-    lambda = !is.null(run$lambda),
-    monitor = !is.null(run$monitor),
-    prior_PD = prior_PD
-  )
-  if (any(given)) {
-    name <- names(given)[given][[1]]
-    abort_input(
-      "{.arg {name}} has no place with a group-level term.",
-      argument = name
     )
   }
   new_front(

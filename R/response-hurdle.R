@@ -32,7 +32,9 @@
 #'
 #' The formula is a list, `list(y ~ x, hu ~ z)`, or brms' `bf(y ~ x, hu ~ z)`;
 #' with one formula `hu` is the same for all rows. Priors are those of both;
-#' other arguments, too, but that the fit of zeros runs with another seed.
+#' other arguments, too, but that the fit of zeros runs with another seed, and
+#' that the argument `offset` is of the rate alone: one of zeros is written in
+#' their formula.
 #'
 #' @return `hurdle_poisson()`, `hurdle_negbinomial()`: families. The fit: an
 #'   object of class `tall_hurdle`, a list of `counts`, `zeros`, `formula` and

@@ -256,6 +256,7 @@ warning_kinds <- c(
   "nodes",
   "size",
   "monitor",
+  "limits",
   "ratings",
   "source",
   "extrapolation",

@@ -103,6 +103,15 @@ test_that("likelihood and predictions are those of the hurdle", {
   expect_output(print(summary(fit)), "Counts above 0")
 })
 
+test_that("an offset is of the rate alone", {
+  data <- hurdle_counts()
+  by_argument <- fit_counts(y ~ x, data, offset = o)
+  by_formula <- fit_counts(y ~ x + offset(o), data)
+  expect_equal(coef(by_argument), coef(by_formula))
+  new <- data[1:3, ]
+  expect_equal(predict(by_argument, new), predict(by_formula, new))
+})
+
 test_that("rows may lie elsewhere, and be left out", {
   data <- hurdle_counts()
   data$x[[5]] <- NA
@@ -140,6 +149,7 @@ test_that("what has no hurdle is refused", {
     fit_counts(below ~ x, data),
     fit_counts(I(y + 0.5) ~ x, data),
     fit_counts(none ~ x, data),
+    fit_counts(factor(y) ~ x, data),
     fit_counts("y", data),
     fit_counts(~x, data)
   )

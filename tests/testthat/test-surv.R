@@ -149,7 +149,7 @@ for (basehaz in surv_laws) {
       prior = prior_normal(0, 1),
       prior_intercept = prior_normal(0, 4),
       prior_aux = prior_exponential(1),
-      unit = 1,
+      unit = if (basehaz %in% c("weibull", "exp")) 1,
       weights = w,
       iter = 3000,
       seed = 2,
@@ -668,6 +668,9 @@ test_that("numbers may be censored", {
     refresh = 0
   )
   expect_identical(fit$family$name, "censored_gaussian")
+  expect_warning(residuals(fit), class = "tall_warning_limits")
+  expect_warning(rmse(fit, data), class = "tall_warning_limits")
+  expect_silent(residuals(fit, "deviance"))
   drawn <- rstantools::posterior_predict(fit, data[1:3, ], seed = 1)
   expect_equal(dim(drawn), c(600, 3))
   expect_equal(
@@ -791,8 +794,19 @@ test_that("what is no time, no event or no such model is refused", {
     tall_glm(time | cens("interval") ~ a, data)
   )
   fit <- ask(Surv(time, seen) ~ a)
+  # what would say nothing
+  expect_refusals(
+    "tall_error_input",
+    ask(Surv(time, seen) ~ a, basehaz = "lognormal", unit = 2),
+    ask(Surv(time, seen) ~ a, prior_smooth = prior_exponential(1)),
+    ask(Surv(time, seen) ~ a, prior_covariance = prior_lkj(2)),
+    ask(Surv(time, seen) ~ a + (1 | g), store = tempfile()),
+    ask(Surv(time, seen) ~ a + (1 | g), prior_PD = TRUE)
+  )
   expect_refusals(
     "tall_error_unsupported",
+    ask(Surv(time, seen) ~ a, monitor = list(monitor_rmse(data))),
+    augment(fit, type.predict = "response"),
     fitted(fit),
     rstantools::posterior_epred(fit),
     rstantools::bayes_R2(fit),
