@@ -132,16 +132,9 @@ tall_gam <- function(
   }
   run <- front_run(..., .front = tall_gam)
   check_given(formula)
-  check_flag(prior_PD)
-  check_prior_run(prior_PD, run)
-  check_flag(keep_data)
-  check_new_store(store, sparse = FALSE)
+  check_glm_front(prior_PD, run, keep_data, store)
   storage <- check_choice(storage, names(storage_types))
-  priors <- list(
-    prior = as_prior(prior),
-    prior_intercept = as_prior(prior_intercept),
-    prior_aux = as_aux_prior(prior_aux)
-  )
+  priors <- glm_priors(prior, prior_intercept, prior_aux)
   of_smooths <- if (!missing(prior_smooth)) "prior_smooth"
   prior_smooth <- as_prior_smooth(prior_smooth)
   family <- resolve_family(family)

@@ -139,18 +139,11 @@ tall_glm <- function(
     return(fit_hurdle(hurdle_name(family), match.call(), parent.frame()))
   }
   run <- front_run(..., .front = tall_glm)
-  check_flag(prior_PD)
-  check_prior_run(prior_PD, run)
   check_given(formula)
   check_sparse(sparse)
-  check_flag(keep_data)
-  check_new_store(store, sparse)
+  check_glm_front(prior_PD, run, keep_data, store, sparse)
   storage <- check_choice(storage, names(storage_types))
-  priors <- list(
-    prior = as_prior(prior),
-    prior_intercept = as_prior(prior_intercept),
-    prior_aux = as_aux_prior(prior_aux)
-  )
+  priors <- glm_priors(prior, prior_intercept, prior_aux)
   family <- resolve_family(family)
   asked <- new_asked("tall_glm", match.call(), parent.frame(), environment())
   family <- censored_family(family, asked$formula)
@@ -246,6 +239,22 @@ front_parts.tall_front_glm <- function(front, ready, read, fit) {
   )
 }
 
+# Arguments that tall_glm() and its kin have alike.
+check_glm_front <- function(prior_PD, run, keep_data, store, sparse = FALSE) {
+  check_flag(prior_PD)
+  check_prior_run(prior_PD, run)
+  check_flag(keep_data)
+  check_new_store(store, sparse)
+}
+
+glm_priors <- function(prior, prior_intercept, prior_aux) {
+  list(
+    prior = as_prior(prior),
+    prior_intercept = as_prior(prior_intercept),
+    prior_aux = as_aux_prior(prior_aux)
+  )
+}
+
 check_prior_run <- function(prior_PD, run) {
   given <- c("kernel", "lambda")[c(!is.null(run$kernel), !is.null(run$lambda))]
   if (prior_PD && length(given) > 0) {
@@ -297,11 +306,7 @@ tall_glm.fit <- function(
 ) {
   run <- front_run(..., .front = tall_glm.fit)
   check_flag(keep_data)
-  priors <- list(
-    prior = as_prior(prior),
-    prior_intercept = as_prior(prior_intercept),
-    prior_aux = as_aux_prior(prior_aux)
-  )
+  priors <- glm_priors(prior, prior_intercept, prior_aux)
   family <- resolve_family(family)
   check_given(x)
   x <- if (is_store(x)) check_store(x) else check_design(x)

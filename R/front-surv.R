@@ -129,16 +129,9 @@ tall_surv <- function(
   check_no_pieces(basehaz)
   basehaz <- check_choice(basehaz, names(hazard_families))
   check_number(unit, positive = TRUE, allow_null = TRUE)
-  check_flag(prior_PD)
-  check_prior_run(prior_PD, run)
-  check_flag(keep_data)
-  check_new_store(store, sparse = FALSE)
+  check_glm_front(prior_PD, run, keep_data, store)
   storage <- check_choice(storage, names(storage_types))
-  priors <- list(
-    prior = as_prior(prior),
-    prior_intercept = as_prior(prior_intercept),
-    prior_aux = as_aux_prior(prior_aux)
-  )
+  priors <- glm_priors(prior, prior_intercept, prior_aux)
   asked <- new_asked("tall_surv", match.call(), parent.frame(), environment())
   check_surv_formula(asked$formula)
   if (basehaz == "weibull") {

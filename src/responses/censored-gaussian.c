@@ -7,7 +7,6 @@
 #include "responses/shared.h"
 
 #include <math.h>
-#include <string.h>
 
 static const struct tb_limits censored = {.law = &tb_limits_normal,
                                           .is_sd = true,
@@ -29,13 +28,6 @@ static size_t censored_outside(const double* v_y, size_t n, double size) {
 static void censored_evaluate(const struct tb_response_rows* p_rows,
                               const struct tb_response_out* p_out) {
   tb_limits_evaluate(&censored, p_rows, p_out);
-}
-
-static void censored_mean(const double* v_eta,
-                          size_t n_row,
-                          size_t n_predictor,
-                          double* v_out) {
-  memmove(v_out, v_eta, n_row * n_predictor * sizeof(double));
 }
 
 /* of what may not be seen */
@@ -76,7 +68,7 @@ const struct tb_response_type tb_response_censored_gaussian = {
     .n_y = 3,
     .outside = censored_outside,
     .evaluate = censored_evaluate,
-    .mean = censored_mean,
+    .mean = tb_response_same_mean,
     .variance = censored_variance,
     .deviance = censored_deviance,
     .prepare = censored_prepare,

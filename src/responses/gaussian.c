@@ -12,6 +12,7 @@
  *   1/sigma^2  p_point->scale */
 #include "base/clip.h"
 #include "responses/response.h"
+#include "responses/shared.h"
 
 #include <math.h>
 #include <string.h>
@@ -138,13 +139,6 @@ static void gaussian_remainder(const struct tb_response_rows* p_rows,
   memset(v_out, 0, p_rows->n_row * sizeof(double));
 }
 
-static void gaussian_mean(const double* v_eta,
-                          size_t n_row,
-                          size_t n_predictor,
-                          double* v_out) {
-  memmove(v_out, v_eta, n_row * n_predictor * sizeof(double));
-}
-
 static void gaussian_variance(const double* v_mean,
                               size_t n_row,
                               const double* v_weight,
@@ -178,7 +172,7 @@ const struct tb_response_type tb_response_gaussian = {
     .n_aux = 1,
     .outside = gaussian_outside,
     .evaluate = gaussian_evaluate,
-    .mean = gaussian_mean,
+    .mean = tb_response_same_mean,
     .variance = gaussian_variance,
     .deviance = gaussian_deviance,
     .prepare = gaussian_prepare,

@@ -2,6 +2,7 @@
 #include "responses/limits.h"
 
 #include "responses/normal-tails.h"
+#include "responses/shared.h"
 
 #include <math.h>
 
@@ -27,21 +28,9 @@ static struct jet extreme_above(double z) {
   return (struct jet){-a, -a, -a};
 }
 
-/* 1 - a / (e^a - 1), which cancels where a is small: there its series, with
- * Bernoulli's numbers */
-static double one_less_share(double a) {
-  if (a > 0.25) {
-    return a > 700 ? 1 : 1 - a / expm1(a);
-  }
-  const double s = a * a;
-  return a / 2 -
-         s / 12 *
-             (1 - s / 60 * (1 - s / 42 * (1 - s / 40 * (1 - s * 10 / 396))));
-}
-
 /* log(1 - e^-a): b = a / (e^a - 1), b' = b (1 - a - b) */
 static struct jet extreme_below(double z) {
-  const double a = hazard_at(z), rest = one_less_share(a);
+  const double a = hazard_at(z), rest = tb_response_less_share(a);
   const double value = a < 1e-8  ? z - a / 2
                        : a < 0.7 ? log(-expm1(-a))
                                  : log1p(-exp(-a));

@@ -125,7 +125,9 @@ struct tb_response_type {
                    const struct tb_response_out* p_out);
 
   /* E(y); of classes, their probabilities; with K predictors what the law has
-   * in the place of each, E(y) first. n_row x K; v_out may be v_eta. */
+   * in the place of each, E(y) first; where E(y) hangs on auxiliary parameters
+   * another function of eta, as the table's file says. n_row x K; v_out may be
+   * v_eta. */
   void (*mean)(const double* v_eta,
                size_t n_row,
                size_t n_predictor,

@@ -5,6 +5,7 @@
 #include "base/vmath.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { TILE = 64 };
 
@@ -97,6 +98,32 @@ size_t tb_response_outside_counts(const double* v_y, size_t n, double size) {
     ++i;
   }
   return i;
+}
+
+size_t tb_response_outside_above(const double* v_y, size_t n, double size) {
+  (void)size;
+  size_t i = 0;
+  while (i < n && v_y[i] >= 1 && v_y[i] == floor(v_y[i]) && isfinite(v_y[i])) {
+    ++i;
+  }
+  return i;
+}
+
+double tb_response_less_share(double a) {
+  if (a > 0.25) {
+    return a > 700 ? 1 : 1 - a / expm1(a);
+  }
+  const double s = a * a;
+  return a / 2 -
+         s / 12 *
+             (1 - s / 60 * (1 - s / 42 * (1 - s / 40 * (1 - s * 10 / 396))));
+}
+
+void tb_response_same_mean(const double* v_eta,
+                           size_t n_row,
+                           size_t n_predictor,
+                           double* v_out) {
+  memmove(v_out, v_eta, n_row * n_predictor * sizeof(double));
 }
 
 size_t tb_response_outside_positive(const double* v_y, size_t n, double size) {

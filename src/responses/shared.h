@@ -20,6 +20,19 @@ void tb_response_widest(const struct tb_response_type* type,
 size_t tb_response_outside_counts(const double* v_y, size_t n, double size);
 size_t tb_response_outside_positive(const double* v_y, size_t n, double size);
 
+/* the same of one that is no count above 0 */
+size_t tb_response_outside_above(const double* v_y, size_t n, double size);
+
+/* 1 - a / (e^a - 1), a >= 0: where a is small it would cancel, and is its
+ * series, with Bernoulli's numbers */
+double tb_response_less_share(double a);
+
+/* means eta */
+void tb_response_same_mean(const double* v_eta,
+                           size_t n_row,
+                           size_t n_predictor,
+                           double* v_out);
+
 /* means e^eta */
 void tb_response_exp_mean(const double* v_eta,
                           size_t n_row,

@@ -285,15 +285,6 @@ static void student_remainder(const struct tb_response_rows* p_rows,
   }
 }
 
-static void student_mean(const double* v_eta,
-                         size_t n_row,
-                         size_t n_predictor,
-                         double* v_out) {
-  for (size_t k = 0; k < n_row * n_predictor; ++k) {
-    v_out[k] = v_eta[k];
-  }
-}
-
 /* infinite with two degrees of freedom or fewer */
 static void student_variance(const double* v_mean,
                              size_t n_row,
@@ -331,7 +322,7 @@ const struct tb_response_type tb_response_student = {
     .n_aux = 2,
     .outside = student_outside,
     .evaluate = student_evaluate,
-    .mean = student_mean,
+    .mean = tb_response_same_mean,
     .variance = student_variance,
     .deviance = student_deviance,
     .prepare = student_prepare,

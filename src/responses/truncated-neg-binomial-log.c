@@ -31,15 +31,6 @@ static void truncated_prepare(const double* v_aux,
   tb_response_prepare_log(v_aux[0], p_point);
 }
 
-static size_t truncated_outside(const double* v_y, size_t n, double size) {
-  (void)size;
-  size_t i = 0;
-  while (i < n && v_y[i] >= 1 && v_y[i] == floor(v_y[i]) && isfinite(v_y[i])) {
-    ++i;
-  }
-  return i;
-}
-
 /* A and its derivatives */
 struct none {
   double a, eta, s, eta_eta, eta_s, s_s;
@@ -164,7 +155,7 @@ const struct tb_response_type tb_response_truncated_neg_binomial_log = {
     .citation = "Sampford (1955), Biometrika 42:58",
     .v_aux = &truncated_aux,
     .n_aux = 1,
-    .outside = truncated_outside,
+    .outside = tb_response_outside_above,
     .evaluate = truncated_evaluate,
     .mean = tb_response_exp_mean,
     .variance = truncated_variance,

@@ -16,28 +16,18 @@
  * is that of exponentials, one a term. */
 #include "responses/remainder.h"
 #include "responses/response.h"
+#include "responses/shared.h"
 
 #include <math.h>
 
-/* 1 - mu / (e^mu - 1) */
-static double one_less_b(double mu) {
-  if (mu > 0.25) {
-    return mu > 700 ? 1 : 1 - mu / expm1(mu);
-  }
-  const double s = mu * mu;
-  return mu / 2 -
-         s / 12 *
-             (1 - s / 60 * (1 - s / 42 * (1 - s / 40 * (1 - s * 10 / 396))));
-}
-
 static double mean_at(double eta) {
   const double mu = exp(fmin(eta, TB_RESPONSE_LARGEST_ETA));
-  return mu + (1 - one_less_b(mu));
+  return mu + (1 - tb_response_less_share(mu));
 }
 
 static double curvature_at(double eta) {
   const double mu = exp(fmin(eta, TB_RESPONSE_LARGEST_ETA));
-  const double rest = one_less_b(mu);
+  const double rest = tb_response_less_share(mu);
   return (mu + (1 - rest)) * rest;
 }
 
@@ -45,7 +35,8 @@ static double curvature_at(double eta) {
  * m (mu - A'') + A'' c, A'' = m c */
 static double third_at(double eta) {
   const double mu = exp(fmin(eta, TB_RESPONSE_LARGEST_ETA));
-  const double rest = one_less_b(mu), m = mu + (1 - rest), bend = m * rest;
+  const double rest = tb_response_less_share(mu), m = mu + (1 - rest),
+               bend = m * rest;
   return bend * rest + m * (mu - bend);
 }
 
@@ -70,7 +61,8 @@ static double remainder_of_series(double eta, double t) {
 /* of h = log(1 - e^-mu) */
 static double remainder_of_tail(double eta, double t) {
   const double mu = exp(fmin(eta, TB_RESPONSE_LARGEST_ETA));
-  const double b = 1 - one_less_b(mu), s = one_less_b(mu) - mu;
+  const double b = 1 - tb_response_less_share(mu),
+               s = tb_response_less_share(mu) - mu;
   const double first = b * s;
   if (fabs(t) >= 0.02) {
     const double end = exp(fmin(eta + t, TB_RESPONSE_LARGEST_ETA));
@@ -94,15 +86,6 @@ static double remainder_at(double eta, double t) {
 }
 
 /* -- the table -- */
-
-static size_t truncated_outside(const double* v_y, size_t n, double size) {
-  (void)size;
-  size_t i = 0;
-  while (i < n && v_y[i] >= 1 && v_y[i] == floor(v_y[i]) && isfinite(v_y[i])) {
-    ++i;
-  }
-  return i;
-}
 
 static void truncated_evaluate(const struct tb_response_rows* p_rows,
                                const struct tb_response_out* p_out) {
@@ -170,7 +153,7 @@ static void truncated_mean(const double* v_eta,
 static double rate_of_mean(double mean) {
   double mu = mean - 1 > 1e-8 ? fmin(mean, 2 * (mean - 1)) : 2 * (mean - 1);
   for (int k = 0; k < 50 && mean - 1 > 1e-8; ++k) {
-    const double rest = one_less_b(mu), m = mu + (1 - rest);
+    const double rest = tb_response_less_share(mu), m = mu + (1 - rest);
     const double step = (m - mean) / (m * rest / mu);
     mu -= step;
     if (fabs(step) <= 1e-14 * mu) {
@@ -188,7 +171,7 @@ static void truncated_variance(const double* v_mean,
   (void)v_weight;
   (void)p_point;
   for (size_t k = 0; k < n_row; ++k) {
-    v_out[k] = v_mean[k] * one_less_b(rate_of_mean(v_mean[k]));
+    v_out[k] = v_mean[k] * tb_response_less_share(rate_of_mean(v_mean[k]));
   }
 }
 
@@ -217,7 +200,7 @@ const struct tb_response_type tb_response_truncated_poisson_log = {
     .name = "truncated_poisson",
     .link = "log",
     .citation = "Cohen (1960), Biometrics 16:203",
-    .outside = truncated_outside,
+    .outside = tb_response_outside_above,
     .evaluate = truncated_evaluate,
     .mean = truncated_mean,
     .variance = truncated_variance,
