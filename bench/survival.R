@@ -128,6 +128,9 @@ worst_of_seeds <- function() {
       }
     }),
     list(
+      `lung, weibull, unit = 1` = function(seed) {
+        tall_surv(Surv(time, status == 2) ~ age + sex + ph.ecog, survival::lung, unit = 1, seed = seed)
+      },
       `few events, weibull` = function(seed) {
         tall_surv(Surv(time, event) ~ x, few, seed = seed)
       },
