@@ -247,11 +247,14 @@ check_glm_front <- function(prior_PD, run, keep_data, store, sparse = FALSE) {
   check_new_store(store, sparse)
 }
 
-glm_priors <- function(prior, prior_intercept, prior_aux) {
+glm_priors <- function(prior,
+                       prior_intercept,
+                       prior_aux,
+                       frame = caller_env()) {
   list(
-    prior = as_prior(prior),
-    prior_intercept = as_prior(prior_intercept),
-    prior_aux = as_aux_prior(prior_aux)
+    prior = as_prior(prior, frame = frame),
+    prior_intercept = as_prior(prior_intercept, frame = frame),
+    prior_aux = as_aux_prior(prior_aux, frame = frame)
   )
 }
 
