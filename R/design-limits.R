@@ -28,7 +28,7 @@ with_limits <- function(formula, takes = NULL) {
   }
   left <- strip_parens(formula[[2]])
   is_surv <- is.call(left) && is_of_survival(left[[1]])
-  if (is_surv && identical(takes, "Surv")) {
+  if (is_surv && takes %in% c("Surv", "right")) {
     left[[1]] <- quote(Surv)
     left <- name_arguments(left, read_surv)
   } else if (is_censored(left) && identical(takes, "cens")) {
@@ -41,8 +41,9 @@ with_limits <- function(formula, takes = NULL) {
   }
   formula[[2]] <- left
   home <- environment(formula)
-  known <- limit_readers[takes]
-  if (!identical(get0(takes, home, inherits = FALSE), known[[1]])) {
+  name <- if (identical(takes, "right")) "Surv" else takes
+  known <- stats::setNames(limit_readers[takes], name)
+  if (!identical(get0(name, home, inherits = FALSE), known[[1]])) {
     environment(formula) <- list2env(known, parent = home)
   }
   formula
@@ -70,6 +71,7 @@ has_limits_left <- function(formula) {
 # call is the package's that reads it.
 limit_readers <- list(
   Surv = function(...) read_surv(...),
+  right = function(...) read_right(...),
   cens = function(...) read_cens(...)
 )
 
@@ -128,6 +130,24 @@ read_surv <- function(time, time2, event, type = NULL, origin = 0) {
   check_surv_status(status, 0:3, "`0`, `1`, `2` or `3`")
   is_between <- status %in% 3
   limit_columns(time, ifelse(is_between, time2, 0), status)
+}
+
+# Of a hazard in pieces.
+read_right <- function(...) {
+  y <- read_surv(...)
+  if (any(y[, 3] > 1, na.rm = TRUE)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code basehaz = \"piecewise\"} is for times that are censored on the
+         right, {.code Surv(time, event)} or {.code Surv(start, stop, event)}.",
+        i = "Hazards of a law, such as {.code basehaz = \"weibull\"}, take times
+             that are censored on the left or in intervals."
+      ),
+      argument = "formula"
+    )
+  }
+  y
 }
 
 check_surv_type <- function(type, has_two, has_one) {

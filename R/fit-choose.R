@@ -80,6 +80,9 @@ choose_rows <- function(fit, draws = NULL, resample = FALSE) {
 # with the names of its columns: a vector of one, a matrix of several; NULL
 # without any.
 aux_draws <- function(fit, draws) {
+  if (has_pieces(fit$family)) {
+    return(log_hazards(fit$family$pieces, draws))
+  }
   known <- known_aux(fit)
   if (length(known) == 0) {
     return(NULL)
@@ -100,6 +103,10 @@ mean_aux <- function(fit) {
 
 # Known values of those parameters by name, NA of those that are sampled.
 known_aux <- function(fit) {
+  if (has_pieces(fit$family)) {
+    names <- paste0("log_hazard.", seq_len(length(fit$family$pieces$cuts) + 1))
+    return(stats::setNames(rep(NA_real_, length(names)), names))
+  }
   if (!has_class_response(fit)) known_values(fit$family, fit$sigma)
 }
 

@@ -215,6 +215,10 @@ log_survival <- function(family, eta, time, aux) {
 }
 
 restricted_mean <- function(family, eta, time, aux) {
+  own <- find_response(family)$restricted_mean
+  if (!is.null(own)) {
+    return(own(eta, time, aux))
+  }
   rule <- legendre_rule(32)
   out <- 0 * eta
   for (k in seq_along(rule$at)) {

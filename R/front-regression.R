@@ -106,6 +106,7 @@ fit_regression.default <- function(front, run) {
 fit_in_memory <- function(front, rows, run, start = NULL) {
   read <- whole_rows(rows)
   front <- settle_front(front, attr(rows$frame, "terms"), colnames(read$x))
+  front <- settle_response(front, read$y, read$weights, ncol(read$x))
   model <- build_model(front$blueprint, read)
   start_search(model, start, run$control$cores)
   reader <- front_reader(front, rows, read)
@@ -137,6 +138,17 @@ settle_front <- function(front, terms, columns) {
 
 #' @export
 settle_front.default <- function(front, terms, columns) {
+  front
+}
+
+# The same when responses are known: y, weight (NULL: 1 each) of all rows, or of
+# a pilot; n_column: of the design.
+settle_response <- function(front, y, weight, n_column) {
+  UseMethod("settle_response")
+}
+
+#' @export
+settle_response.default <- function(front, y, weight, n_column) {
   front
 }
 

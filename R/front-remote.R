@@ -83,6 +83,7 @@ fit_in_passes <- function(front, source, run) {
       if (has_passes(reading)) {
         reader <- pilot_reader(front, reading)
         front <- settle_reading(front, reading, reader$terms)
+        reading$rows$family <- front$blueprint$family
         n_missing <- reading$look$n_missing
         pilot <- rows_of_pilot(reading)
         rows <- settle_database(reading, pilot, run$control$refresh)
@@ -183,7 +184,10 @@ source_request <- function(front, source) {
 # the pilot.
 settle_reading <- function(front, reading, terms) {
   front$pilot <- reading$pilot[c("data", "counts")]
-  settle_front(front, terms, reading$rows$design$columns)
+  columns <- reading$rows$design$columns
+  front <- settle_front(front, terms, columns)
+  weight <- reading$pilot$stands * (reading$parts$weights %||% 1)
+  settle_response(front, reading$parts$y, weight, length(columns))
 }
 
 # How rows of new data are read as those of a pilot were.

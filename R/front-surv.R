@@ -106,13 +106,15 @@ tall_surv <- function(
   formula,
   data,
   basehaz = c(
-    "weibull", "exp", "weibull-aft", "exp-aft", "lognormal", "loglogistic"
+    "piecewise", "weibull", "exp", "weibull-aft", "exp-aft", "lognormal",
+    "loglogistic"
   ),
   prior = prior_normal(0, 2.5, autoscale = TRUE),
   prior_intercept = prior_normal(0, 20),
   prior_aux = prior_exponential(),
   prior_covariance = prior_lkj(),
   prior_smooth = prior_exponential(autoscale = TRUE),
+  pieces = NULL,
   unit = NULL,
   weights = NULL,
   subset = NULL,
@@ -126,8 +128,10 @@ tall_surv <- function(
 ) {
   run <- front_run(..., .front = tall_surv)
   check_given(formula)
-  check_no_pieces(basehaz)
-  basehaz <- check_choice(basehaz, names(hazard_families))
+  check_no_splines(basehaz)
+  basehaz <- check_choice(basehaz, c("piecewise", names(hazard_families)))
+  in_pieces <- basehaz == "piecewise"
+  pieces <- check_pieces(pieces)
   check_number(unit, positive = TRUE, allow_null = TRUE)
   check_glm_front(prior_PD, run, keep_data, store)
   storage <- check_choice(storage, names(storage_types))
@@ -137,12 +141,23 @@ tall_surv <- function(
   if (basehaz == "weibull") {
     unit <- unit %||% usual_unit(asked)
   }
-  family <- hazard_families[[basehaz]](unit %||% 1)
-  has_smooths <- has_smooth_terms(asked$formula)
-  is_frail <- !has_smooths && has_frailty(asked$formula)
+  family <- if (in_pieces) {
+    asked <- ask_right(asked)
+    pieces_family(pieces)
+  } else {
+    hazard_families[[basehaz]](unit %||% 1)
+  }
+  # frailties beside smooth terms, or pieces, are columns
+  is_frail <- has_frailty(asked$formula) && !in_pieces &&
+    !has_smooth_terms(asked$formula)
+  has_smooths <- has_smooth_terms(asked$formula) ||
+    in_pieces && has_frailty(asked$formula)
+  has_sds <- has_smooths || in_pieces
   check_idle(c(
+    pieces = !is.null(pieces) && !in_pieces,
+    prior_aux = !missing(prior_aux) && in_pieces,
     unit = !is.null(unit) && !basehaz %in% c("weibull", "exp"),
-    prior_smooth = !missing(prior_smooth) && !has_smooths,
+    prior_smooth = !missing(prior_smooth) && !has_sds,
     prior_covariance = !missing(prior_covariance) && !is_frail,
     lambda = !is.null(run$lambda) && is_frail,
     monitor = !is.null(run$monitor) && is_frail,
@@ -151,8 +166,9 @@ tall_surv <- function(
     store = !is.null(store) && is_frail
   ))
   if (has_smooths) {
-    # frailties beside them are columns, too
     asked <- ask_smooths(asked, NULL)
+  }
+  if (has_sds) {
     priors$prior_smooth <- as_prior_smooth(prior_smooth)
   }
   front <- if (is_frail) {
@@ -172,6 +188,7 @@ tall_surv <- function(
     )
   }
   front$basehaz <- basehaz
+  front$prior_smooth <- priors$prior_smooth
   front$told <- new.env(parent = emptyenv())
   class(front) <- c(
     "tall_front_surv",
@@ -195,6 +212,9 @@ check_idle <- function(idle) {
 beside_frailty <- "It is not for formulas with a group-level term."
 
 idle_arguments <- c(
+  pieces = "They are of {.code basehaz = \"piecewise\"}.",
+  prior_aux = "A hazard in pieces has no shape; {.arg prior_smooth} is of its
+               steps.",
   unit = "Proportional hazards, {.val weibull} and {.val exp}, have a unit.",
   prior_smooth = "It is of smooth terms, such as {.code s(x)}.",
   prior_covariance = "It is of a group-level term, {.code (1 | g)}, without
@@ -280,23 +300,58 @@ usual_unit <- function(asked) {
   if (length(found) == 1 && is.finite(found) && found > 0) found else 1
 }
 
-# Hazards of no law.
-check_no_pieces <- function(basehaz) {
+# Hazards of no law but pieces.
+check_no_splines <- function(basehaz) {
   name <- if (rlang::is_string(basehaz)) basehaz else ""
-  if (name %in% c("piecewise", "pw", "bs", "ms", "cox")) {
+  instead <- c(
+    bs = "a spline",
+    ms = "a spline",
+    cox = "Cox's partial likelihood",
+    pw = "that name"
+  )
+  if (name %in% names(instead)) {
     abort_tall(
       "unsupported",
       c(
-        "{.arg basehaz} must be the hazard of a law, not {.val {name}}: hazards
-         of pieces and splines are not available.",
-        i = "Of the rows that {.code survival::survSplit()} makes, a hazard that
-             is constant in pieces is {.code basehaz = \"exp\"} with a factor of
-             the pieces, see {.code vignette(\"survival\")}."
+        "{.arg basehaz} must not be {.val {name}}: there is no hazard of
+         {instead[[name]]}.",
+        i = "With {.code basehaz = \"piecewise\"} it is constant in pieces, as
+             many as the data bear."
       ),
       argument = "basehaz",
       value = basehaz
     )
   }
+}
+
+# The same of rows that are censored on the right, block by block.
+ask_right <- function(asked) {
+  formula <- with_limits(asked$formula, "right")
+  asked$formula <- formula
+  asked$matched$formula <- formula
+  asked
+}
+
+# The hazard's pieces, when the times are known, and their steps as a block.
+#' @export
+settle_response.tall_front_surv <- function(front, y, weight, n_column) {
+  blueprint <- front$blueprint
+  if (!has_pieces(blueprint$family)) {
+    return(front)
+  }
+  check_right(y, "tall_surv(basehaz = \"piecewise\")")
+  check_some_event(y)
+  blueprint$family <- settle_pieces(blueprint$family, y, weight)
+  of <- blueprint$blocks$of %||% integer(n_column)
+  names <- setdiff(blueprint$blocks$names, pieces_block)
+  n_step <- length(blueprint$family$pieces$names)
+  blueprint$blocks <- list(
+    of = c(of[seq_len(n_column)], rep(length(names) + 1L, n_step)),
+    names = c(names, pieces_block)
+  )
+  blueprint$priors$prior_smooth <- front$prior_smooth
+  front$blueprint <- blueprint
+  front
 }
 
 # Terms that survival has, and what does their work.

@@ -23,7 +23,8 @@ chunk_model <- function(
     weights,
     offset,
     response_facts(family)$place,
-    if (length(aux) > 0) unname(replace(aux, is.na(aux), 1))
+    if (length(aux) > 0) unname(replace(aux, is.na(aux), 1)),
+    core_pieces(family)
   )
   if (is.integer(pointer)) {
     abort_status(pointer)

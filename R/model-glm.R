@@ -154,7 +154,14 @@ model_glm <- function(
 #' @export
 build_model.tall_blueprint_glm <- function(blueprint, rows) {
   rows <- whole_rows(rows)
-  read <- read_regression(blueprint, rows, check_no_aux, takes_mixture = TRUE)
+  pieces <- blueprint$family$pieces
+  read <- read_regression(
+    blueprint,
+    rows,
+    check_no_aux,
+    takes_mixture = TRUE,
+    more = pieces$names
+  )
   x <- read$rows$x
   store <- store_of(blueprint$storage, x)
   facts <- read$facts
@@ -162,12 +169,14 @@ build_model.tall_blueprint_glm <- function(blueprint, rows) {
   n_aux <- sum(is_sampled)
   resolved <- read$prior
   functional <- if (blueprint$centers) {
-    is_covariate <- (blueprint$blocks$of %||% integer(ncol(x))) == 0
-    center_functional(x, n_aux, rows$facts$mean, is_covariate)
+    of <- blueprint$blocks$of %||% integer(ncol(x))
+    n_more <- n_aux + length(pieces$names)
+    is_covariate <- of[seq_len(ncol(x))] == 0
+    center_functional(x, n_more, rows$facts$mean, is_covariate)
   }
   model <- new_model(
-    "glm",
-    c(core_rows(read$rows), list(
+    if (is.null(pieces)) "glm" else "pieces",
+    c(core_rows(read$rows), core_pieces(blueprint$family), list(
       response = facts$place,
       aux = if (length(is_sampled) > 0) unname(read$known_aux),
       prior_kind = core_kinds(resolved),
@@ -207,7 +216,8 @@ read_regression <- function(
   blueprint,
   rows,
   check_names,
-  takes_mixture = FALSE
+  takes_mixture = FALSE,
+  more = NULL
 ) {
   family <- blueprint$family
   facts <- response_facts(family)
@@ -222,7 +232,7 @@ read_regression <- function(
   )
   known_aux <- known_values(family, check_sigma_of(family, sigma))
   is_sampled <- is.na(known_aux)
-  coefficients <- column_names(x)
+  coefficients <- c(column_names(x), more)
   check_names(coefficients, facts$aux[is_sampled])
   units <- if (find_response(family)$has_units) {
     known$units %||% response_units(rows$y, rows$weights, rows$offset)
@@ -232,12 +242,18 @@ read_regression <- function(
     priors$prior,
     priors$prior_intercept,
     names = coefficients,
-    n_dim = ncol(x),
-    column_sd = function() known$sd %||% column_sds(x),
+    n_dim = length(coefficients),
+    column_sd = function() {
+      c(known$sd %||% column_sds(x), rep(1, length(more)))
+    },
     response_sd = units$sd %||% 1,
     response_mean = units$mean %||% 0,
     takes_mixture = takes_mixture,
-    smooth = smooth_blocks(blueprint$blocks, priors$prior_smooth, ncol(x))
+    smooth = smooth_blocks(
+      blueprint$blocks,
+      priors$prior_smooth,
+      length(coefficients)
+    )
   )
   check_no_hyper(coefficients, prior$mixture$names)
   if (any(is_sampled)) {

@@ -14,6 +14,10 @@
 # Optional:
 #   quantile    (function or NULL) `quantile(p, mu, aux)`, of times to an event:
 #               p, mu and aux as of `draw`, mu being e^eta.
+#   log_density, restricted_mean (functions or NULL) `(eta, y, weight, aux)` and
+#               `(eta, time, aux)`, draws x rows, of times whose law has more
+#               parameters than a table takes. NULL: the core's, and an integral
+#               of it.
 #   wrong       (function or NULL) `wrong(y)`, of responses of several columns:
 #               what a row that it cannot have must, in words as `must`.
 #   shows       (function) `shows(y)`: which of two kinds of outcome each row
@@ -56,6 +60,8 @@ response_entry <- function(
   must,
   draw,
   quantile = NULL,
+  log_density = NULL,
+  restricted_mean = NULL,
   wrong = NULL,
   shows = function(y) y > 0,
   instead = NULL,
@@ -94,6 +100,8 @@ response_entry <- function(
     must = must,
     draw = draw,
     quantile = quantile,
+    log_density = log_density,
+    restricted_mean = restricted_mean,
     wrong = wrong,
     shows = shows,
     instead = instead,

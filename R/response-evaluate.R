@@ -19,18 +19,22 @@ response_log_density <- function(family, eta, y, weight = NULL, aux = NULL) {
   } else {
     replace(y, is_missing, 0)
   }
-  out <- .Call(
-    ffi_response_evaluate,
-    facts$place,
-    0L,
-    eta,
-    nrow(eta),
-    y,
-    if (!is.null(weight)) as.double(weight),
-    aux,
-    FALSE
-  )
-  out <- matrix(out, nrow(eta))
+  in_r <- find_response(family)$log_density
+  out <- if (!is.null(in_r)) {
+    in_r(eta, y, weight, aux)
+  } else {
+    matrix(.Call(
+      ffi_response_evaluate,
+      facts$place,
+      0L,
+      eta,
+      nrow(eta),
+      y,
+      if (!is.null(weight)) as.double(weight),
+      aux,
+      FALSE
+    ), nrow(eta))
+  }
   out[, is_missing] <- NA
   out
 }

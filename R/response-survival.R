@@ -28,10 +28,15 @@ response_loglogistic <- function() {
 }
 
 # quantile(p, mu, aux): of times, mu = e^eta draws x rows.
-survival_entry <- function(name, quantile, is_concave = TRUE) {
+survival_entry <- function(
+  name,
+  quantile,
+  is_concave = TRUE,
+  table = name
+) {
   response_entry(
     name = name,
-    table = name,
+    table = table,
     links = c(log = 30),
     must = "be a time above 0",
     draw = function(mu, aux, rows) {

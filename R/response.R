@@ -35,6 +35,9 @@ response_entries <- function() {
 
 # The entry of a name, or of a family, list(name, link, ...).
 find_response <- function(name) {
+  if (is.list(name) && has_pieces(name)) {
+    return(response_piecewise(name$pieces))
+  }
   name <- if (is.list(name)) name$name else name
   entry <- if (rlang::is_string(name)) response_entries()[[name]]
   if (is.null(entry)) {
@@ -98,6 +101,9 @@ known_values <- function(family, sigma = NULL) {
 # Natural values of all of them, draws x parameters, from those of the sampled
 # ones, or of all: a vector of draws, or a matrix. NULL: 1 each.
 aux_matrix <- function(family, aux, n_draw) {
+  if (has_pieces(family)) {
+    return(aux)
+  }
   known <- known_values(family)
   n <- length(known)
   if (n == 0) {

@@ -9,7 +9,7 @@ SEXP ffi_arrow_schema(SEXP);
 SEXP ffi_batch_rows(SEXP, SEXP, SEXP);
 SEXP ffi_batch_turn(SEXP);
 SEXP ffi_chunk_draw(SEXP, SEXP, SEXP, SEXP, SEXP);
-SEXP ffi_chunk_model(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_chunk_model(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_chunk_sums(SEXP, SEXP, SEXP);
 SEXP ffi_column_ranges(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_column_missing(SEXP, SEXP, SEXP);
@@ -111,7 +111,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_batch_rows, 3),
                                          DOOR(ffi_batch_turn, 1),
                                          DOOR(ffi_chunk_draw, 5),
-                                         DOOR(ffi_chunk_model, 7),
+                                         DOOR(ffi_chunk_model, 8),
                                          DOOR(ffi_chunk_sums, 3),
                                          DOOR(ffi_column_ranges, 4),
                                          DOOR(ffi_column_missing, 3),

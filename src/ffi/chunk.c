@@ -37,19 +37,35 @@ add_number(struct tb_param* v_param, size_t* p_n, const char* name, SEXP x) {
                                         .n_row = 1};
 }
 
+/* Where pieces end, and the basis of their log hazards; how many columns that
+ * has */
+static size_t add_pieces(struct tb_param* v_param, size_t* p_n, SEXP pieces) {
+  if (TYPEOF(pieces) != VECSXP || Rf_xlength(pieces) != 2) {
+    ffi_fault("pieces");
+  }
+  SEXP cuts = VECTOR_ELT(pieces, 0), basis = VECTOR_ELT(pieces, 1);
+  const size_t n_cut = (size_t)Rf_xlength(cuts);
+  add_vector(v_param, p_n, "cuts", cuts, n_cut);
+  add_vector(v_param, p_n, "basis", basis, (size_t)Rf_xlength(basis));
+  return (size_t)Rf_xlength(basis) / (n_cut + 1);
+}
+
 /* A generalised linear model with a flat prior of the first n rows of x (more
  * rows x n_coef); y, weights (or NULL) and offset (or NULL) have n values or
  * more, y of several columns as a matrix of n rows. response: its place; aux:
- * its known parameters, NULL without. Pointer, or the status as an integer. */
+ * its known parameters, NULL without. pieces: list(cuts, basis) of times with a
+ * hazard in pieces, whose steps are further parameters, or NULL. Pointer, or
+ * the status as an integer. */
 SEXP ffi_chunk_model(SEXP x,
                      SEXP n,
                      SEXP y,
                      SEXP weights,
                      SEXP offset,
                      SEXP response,
-                     SEXP aux) {
+                     SEXP aux,
+                     SEXP pieces) {
   struct tb_store_matrix matrix = {.n_row = ffi_as_count(n, "n")};
-  struct tb_param v_param[8];
+  struct tb_param v_param[10];
   size_t n_param = 0;
   ffi_shape(x, &matrix.n_lead, &matrix.n_col, "x");
   matrix.v_value = REAL(x);
@@ -67,9 +83,14 @@ SEXP ffi_chunk_model(SEXP x,
   if (aux != R_NilValue) {
     add_vector(v_param, &n_param, "aux", aux, (size_t)Rf_xlength(aux));
   }
-  double* v_flat = (double*)R_alloc(matrix.n_col + 1, sizeof(double));
-  double* v_one = (double*)R_alloc(matrix.n_col + 1, sizeof(double));
-  for (size_t j = 0; j < matrix.n_col; ++j) {
+  const bool has_pieces = pieces != R_NilValue;
+  size_t n_dim = matrix.n_col;
+  if (has_pieces) {
+    n_dim += add_pieces(v_param, &n_param, pieces);
+  }
+  double* v_flat = (double*)R_alloc(n_dim + 1, sizeof(double));
+  double* v_one = (double*)R_alloc(n_dim + 1, sizeof(double));
+  for (size_t j = 0; j < n_dim; ++j) {
     v_flat[j] = 0; /* the place of the flat prior, and a location */
     v_one[j] = 1;
   }
@@ -77,8 +98,8 @@ SEXP ffi_chunk_model(SEXP x,
   for (size_t k = 0; k < 3; ++k) {
     v_param[n_param++] = (struct tb_param){.name = v_name[k],
                                            .v_value = k == 2 ? v_one : v_flat,
-                                           .n_value = matrix.n_col,
-                                           .n_row = matrix.n_col};
+                                           .n_value = n_dim,
+                                           .n_row = n_dim};
   }
   const struct tb_params params = {v_param, n_param};
   SEXP ptr = PROTECT(ffi_model_pointer());
@@ -88,7 +109,7 @@ SEXP ffi_chunk_model(SEXP x,
   if (p_model != NULL) {
     const struct tb_shelf shelf = {.type = tb_store_find("dense"),
                                    .p_given = &store};
-    p_model->type = tb_model_find("glm");
+    p_model->type = tb_model_find(has_pieces ? "pieces" : "glm");
     status = tb_shelf_fill(shelf.type, &matrix, 0, false, &store);
     if (status == TB_STATUS_ok) {
       status = p_model->type->create(p_model, &params, &shelf);

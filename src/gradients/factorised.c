@@ -87,9 +87,11 @@ static void evaluate_rows(const struct tb_chain* p_chain,
                           struct tb_factors_scratch* p_scratch,
                           const struct tb_batch* p_batch) {
   const struct tb_model* p_model = tb_cv2_rows(p_chain);
+  const struct tb_expansion* p_expansion = &tb_cv2_of(p_chain)->expansion;
   p_model->type->expansion->remainders(p_model,
                                        &p_chain->work,
-                                       tb_cv2_of(p_chain)->expansion.v_record,
+                                       p_expansion->v_record,
+                                       p_expansion->v_at,
                                        p_scratch->here.v_delta,
                                        p_scratch->there.v_delta,
                                        p_batch,

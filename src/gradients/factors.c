@@ -264,6 +264,9 @@ static enum tb_status factors_set_surrogate(struct tb_factors* p,
   const struct tb_param* p_lines = tb_params_find(p_params, "lines");
   const struct tb_param* p_free = tb_params_find(p_params, "free");
   enum tb_status status = TB_STATUS_ok;
+  if (p_lines != NULL && p_model->type->expansion->steps == NULL) {
+    return TB_STATUS_unsupported;
+  }
   if (p_lines != NULL) {
     status = factors_set_lines(p, p_lines);
   }

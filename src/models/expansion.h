@@ -53,18 +53,21 @@ struct tb_model_expansion {
   /* Is it one? */
   bool (*has_remainders)(const struct tb_model* p_model);
 
-  /* e_i of each row of the batch at two places, v_from and v_to away (deltas,
-   * n_dim each), whatever its multiplier. v_from, v_e_from NULL: at one. */
+  /* e_i of each row of the batch at two places, v_from and v_to away from v_at
+   * (deltas, n_dim each), whatever its multiplier. v_from, v_e_from NULL: at
+   * one. */
   void (*remainders)(const struct tb_model* p_model,
                      const struct tb_workspace* p_work,
                      const void* v_record,
+                     const double* v_at,
                      const double* v_from,
                      const double* v_to,
                      const struct tb_batch* p_batch,
                      double* v_e_from,
                      double* v_e_to);
 
-  /* The same at one place, of which t_i is known: v_t[i] of row i. */
+  /* The same at one place, of which t_i is known: v_t[i] of row i. NULL, and
+   * steps() as well: that is not all that a row is asked. */
   void (*remainders_of)(const struct tb_model* p_model,
                         const void* v_record,
                         const struct tb_batch* p_batch,

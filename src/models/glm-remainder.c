@@ -47,6 +47,7 @@ static void load_records(const struct glm* p_glm,
 void glm_remainders(const struct tb_model* p_model,
                     const struct tb_workspace* p_work,
                     const void* p_record,
+                    const double* v_at,
                     const double* v_from,
                     const double* v_to,
                     const struct tb_batch* p_batch,
@@ -58,6 +59,7 @@ void glm_remainders(const struct tb_model* p_model,
   const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
   const struct glm_point point = {.response =
                                       tb_response_at(&p_glm->response, NULL)};
+  (void)v_at; /* records have it */
   if (v_from != NULL) {
     glm_pad(scratch.v_theta, v_from, p_glm->n_coef, n_padded);
   }

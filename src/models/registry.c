@@ -14,6 +14,7 @@
   MEMBER(ica)                                                                  \
   MEMBER(pmf)                                                                  \
   MEMBER(native)                                                               \
+  MEMBER(pieces)                                                               \
   MEMBER(sums)                                                                 \
   MEMBER(groups)                                                               \
   MEMBER(crossed)

@@ -295,6 +295,68 @@ void fixture_classes(struct fixture* p,
   free(v_prior);
 }
 
+/* Times in n_piece pieces of a unit each, of which some rows enter late, in the
+ * piece where they end or before; a random walk's steps. */
+void fixture_pieces(struct fixture* p,
+                    size_t n_data,
+                    size_t n_piece,
+                    unsigned columns) {
+  enum { N_COEF = 3, MOST = 8 };
+  const size_t n_step = n_piece - 1, n_dim = N_COEF + n_step;
+  double* v_x = check_alloc(n_data * (N_COEF + 5), sizeof(double));
+  double *v_y = v_x + n_data * N_COEF, *v_weight = v_y + 3 * n_data;
+  double* v_offset = v_weight + n_data;
+  double v_prior[3 * (N_COEF + MOST)], v_cuts[MOST], v_basis[MOST * MOST];
+  struct tb_rng rng;
+  tb_rng_init(&rng, 25, 0, TB_STREAM_noise);
+  fill_rows(&rng, v_x, n_data * N_COEF);
+  for (size_t i = 0; i < n_data; ++i) {
+    const double end = (double)n_piece * tb_rng_unif(&rng);
+    v_y[i] = i % 7 == 0 ? ceil(end) : end; /* some at the end of a piece */
+    v_y[n_data + i] = i % 3 == 0   ? 0
+                      : i % 6 == 1 ? floor(0.5 * v_y[i])
+                                   : v_y[i] * tb_rng_unif(&rng);
+    v_y[2 * n_data + i] = tb_rng_unif(&rng) < 0.4;
+    v_weight[i] = 0.5 + tb_rng_unif(&rng);
+    v_offset[i] = 0.3 * tb_rng_norm(&rng);
+  }
+  for (size_t k = 0; k < n_step; ++k) {
+    v_cuts[k] = (double)(k + 1);
+    for (size_t m = 0; m < n_piece; ++m) {
+      v_basis[k * n_piece + m] = (m > k) - (double)(k + 1) / (double)n_piece;
+    }
+  }
+  for (size_t j = 0; j < n_dim; ++j) {
+    v_prior[j] = 1;
+    v_prior[n_dim + j] = j < N_COEF ? 0.1 : 0;
+    v_prior[2 * n_dim + j] = j < N_COEF ? 2 : 0.5;
+  }
+  struct tb_param v_param[10] = {
+      {"x", v_x, NULL, n_data * N_COEF, n_data},
+      {"y", v_y, NULL, 3 * n_data, n_data},
+      {"cuts", v_cuts, NULL, n_step, n_step},
+      {"basis", v_basis, NULL, n_piece * n_step, n_piece},
+      {"prior_kind", v_prior, NULL, n_dim, n_dim},
+      {"prior_location", v_prior + n_dim, NULL, n_dim, n_dim},
+      {"prior_scale", v_prior + 2 * n_dim, NULL, n_dim, n_dim}};
+  struct tb_params params = {v_param, 7};
+  if (columns & FIXTURE_WEIGHTS) {
+    v_param[params.n_param++] =
+        (struct tb_param){"weights", v_weight, NULL, n_data, n_data};
+  }
+  if (columns & FIXTURE_OFFSET) {
+    v_param[params.n_param++] =
+        (struct tb_param){"offset", v_offset, NULL, n_data, n_data};
+  }
+  memset(p, 0, sizeof *p);
+  p->model.type = tb_model_find("pieces");
+  if (fixture_create(&p->model, &params) != TB_STATUS_ok) {
+    abort();
+  }
+  fixture_finish(p);
+  free(v_x);
+}
+
 /* ---- a user's model: y_i ~ N(x_i^T theta, 1), theta ~ N(0, I) ---- */
 
 static enum tb_status user_prior(const struct tb_native* p_native,

@@ -74,6 +74,11 @@ void fixture_classes(struct fixture* p,
                      int head,
                      size_t n_class,
                      unsigned columns);
+/* three columns; 8 pieces at most */
+void fixture_pieces(struct fixture* p,
+                    size_t n_data,
+                    size_t n_piece,
+                    unsigned columns);
 /* bpmf or pmf: 3 users, 2 items, rank 2 */
 void fixture_factors(struct fixture* p, size_t n_data, const char* name);
 /* A user's table, a regression with known scale; a model of it, and one of any

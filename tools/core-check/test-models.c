@@ -81,6 +81,10 @@ static bool fixture_next(struct fixture* p, size_t kind) {
     fixture_network(p, 131, (int)(kind - 110) % 3, 3 + (int)(kind % 2));
     return true;
   }
+  if (kind < 118) {
+    fixture_pieces(p, 131, 2 + 2 * (kind - 114), (unsigned)(kind - 114));
+    return true;
+  }
   return false;
 }
 
