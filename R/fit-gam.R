@@ -159,7 +159,7 @@ curve_sds <- function(fit, layout, curves) {
 
 # Draws x curves, of n draws. information: of likelihood_information().
 curve_edf <- function(fit, layout, curves, n, information) {
-  own <- seq_len(fit$n_coef)
+  own <- seq_len(n_seen_of(fit))
   prior <- own_priors(fit)
   mixture <- fit$prior$mixture
   draws <- plain_draws(fit)
@@ -198,7 +198,7 @@ curve_edf <- function(fit, layout, curves, n, information) {
 # Gaussian's.
 likelihood_information <- function(fit) {
   mode <- fit$mode %||% model_mode(fit_model(fit), fit$control$cores, 0)
-  own <- seq_len(fit$n_coef)
+  own <- seq_len(n_seen_of(fit))
   mixture <- fit$prior$mixture
   total <- off_bounds(fit, mode)[own, own, drop = FALSE]
   if (!is.null(mixture)) {
@@ -213,6 +213,11 @@ likelihood_information <- function(fit) {
     hessian = total - at_mode,
     sigma = if (is_gaussian) exp(mode$estimate[["log_sigma"]]) else NA
   )
+}
+
+# How many coefficients rows see, the steps of a hazard in pieces among them.
+n_seen_of <- function(fit) {
+  fit$n_coef + length(fit$family$pieces$names)
 }
 
 # Minus a mode's Hessian, without what a bound of a prior that it is at adds,
@@ -239,7 +244,7 @@ off_bounds <- function(fit, mode) {
 # matrix of the priors that have no hyperparameters. The intercept's is on a
 # functional of all coefficients.
 own_priors <- function(fit) {
-  own <- seq_len(fit$n_coef)
+  own <- seq_len(n_seen_of(fit))
   parts <- c("kind", "location", "scale", "shape")
   prior <- lapply(compact(fit$prior[parts]), `[`, own)
   functional <- fit$model$prior_functional
@@ -321,10 +326,14 @@ has_smooths <- function(fit) {
 # A table of variables without the coefficients of bases, which say nothing one
 # by one; all: were they asked for?
 without_bases <- function(fit, table, all = FALSE) {
-  if (all || !has_smooths(fit)) {
+  if (all) {
     return(table)
   }
-  table[!rownames(table) %in% gam_layout(fit)$columns$name, , drop = FALSE]
+  bases <- c(
+    if (has_smooths(fit)) gam_layout(fit)$columns$name,
+    fit$family$pieces$names
+  )
+  table[!rownames(table) %in% bases, , drop = FALSE]
 }
 
 print_smooth_estimates <- function(fit, table, digits) {

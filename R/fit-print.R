@@ -143,7 +143,8 @@ family_text <- function(fit) {
   }
 }
 
-# The law of times, and the unit that an intercept refers to.
+# The law of times, and the unit that an intercept refers to, or the number of
+# pieces.
 hazard_text <- function(fit) {
   unit <- known_values(fit$family)["unit"]
   is_hazard <- !is.na(unit)
@@ -151,7 +152,11 @@ hazard_text <- function(fit) {
     "Family:  ",
     fit$basehaz,
     if (is_hazard) " (proportional hazards)" else " (accelerated failure time)",
-    if (is_hazard) paste0(", times in units of ", format_number(unit[[1]])),
+    if (has_pieces(fit$family)) {
+      paste0(", ", count_noun(length(fit$family$pieces$cuts) + 1, "piece"))
+    } else if (is_hazard) {
+      paste0(", times in units of ", format_number(unit[[1]]))
+    },
     "\n"
   )
 }

@@ -2,9 +2,9 @@
 
 #' Bayesian survival models for tall data
 #'
-#' Times to an event that may not be seen: parametric models of the hazard, or
-#' of the time itself, with [tall_glm()]'s ways of drawing from the posterior,
-#' its sources of rows and its methods.
+#' Times to an event that may not be seen: models of the hazard, in pieces of
+#' time or of a parametric form, or of the time itself, with [tall_glm()]'s ways
+#' of drawing from the posterior, its sources of rows and its methods.
 #'
 #' @param formula (formula) `Surv(time, event) ~ x`, with the arguments of
 #'   `survival::Surv()`, which need not be attached: `Surv(time, event)` for
@@ -20,6 +20,9 @@
 #'   exp(eta)}, \eqn{\eta = \beta_0 + x^T \beta}{eta = b_0 + x'b}, and a shape
 #'   \eqn{k} or a standard deviation \eqn{\sigma}{sigma}:
 #'   \describe{
+#'   \item{`"piecewise"`}{Proportional hazards, with a baseline hazard that is
+#'     constant in `pieces` of time: what is between Cox's model, which leaves
+#'     it free, and the next ones. See *Hazards in pieces*.}
 #'   \item{`"weibull"`}{Proportional hazards, with the cumulative hazard
 #'     \eqn{H(t) = u (t/b)^k}{H(t) = u (t / b)^k}, \eqn{b} the `unit`.}
 #'   \item{`"exp"`}{The same with \eqn{k = 1}: a constant hazard \eqn{u/b}{u /
@@ -31,7 +34,7 @@
 #'   \item{`"loglogistic"`}{\eqn{S(t) = 1/(1 + (t/u)^k)}{S(t) = 1 / (1 + (t /
 #'     u)^k)}.}
 #'   }
-#'   Coefficients of the first two are log hazard ratios: a positive one is
+#'   Coefficients of the first three are log hazard ratios: a positive one is
 #'   more events. Those of the others multiply times: a positive one is a longer
 #'   life. Of Weibull laws the latter are the former divided by \eqn{-k}.
 #' @param prior (`tall_prior` or `NULL`) The [prior][priors] of the
@@ -44,7 +47,12 @@
 #' @param prior_covariance (`tall_prior`) The prior of the standard deviations
 #'   and correlations of frailties, see [prior_lkj()].
 #' @param prior_smooth (`tall_prior`) The prior of the standard deviations of
-#'   smooth terms, see [prior_smooth].
+#'   smooth terms, see [prior_smooth], and of the log hazards in pieces.
+#' @param pieces (whole number, increasing vector of times above 0, or `NULL`)
+#'   Of a hazard in pieces: how many, or where one ends and the next begins.
+#'   `NULL`: 25, fewer where a piece would have less than four events, and more
+#'   from 10,000 events on, in proportion to the fourth root of their number;
+#'   200 at most.
 #' @param unit (positive number or `NULL`) The unit of time \eqn{b} of
 #'   proportional hazards, which the intercept refers to: it is the log of the
 #'   cumulative hazard at \eqn{b}. `NULL`: of `"weibull"` the geometric mean of
@@ -64,9 +72,9 @@
 #' density. Rows of time-varying covariates are `Surv(start, stop, event)`, one
 #' for each stretch of time.
 #'
-#' With a known shape (`"exp"`), and without frailties that are integrated out,
-#' draws are exact, and steps look at few rows where there are many; with
-#' a sampled one a fit of few rows takes exact steps that look at all of them,
+#' With a hazard in pieces or a known shape (`"exp"`), and without frailties
+#' that are integrated out, draws are exact, and steps look at few rows where
+#' there are many; with a sampled shape a fit of few rows takes exact steps that look at all of them,
 #' and one of many those of [kernel_sgld()] with `gradient_cv(order = 2)`, whose
 #' bias is estimated; the line `Plan` says which it was.
 #'
@@ -76,21 +84,52 @@
 #' and with a log-normal or log-logistic law where no row enters late.
 #'
 #' Smooth terms, `s(x)` and their kin, are those of [tall_gam()], whose methods
-#' such fits have, too; a frailty beside them is a term of theirs.
+#' such fits have, too; a frailty beside them, or beside a hazard in pieces, is
+#' a term of theirs, whose effects are coefficients: for up to some hundred
+#' groups.
 #'
 #' Competing risks have no likelihood here: fit one model for each cause, with
-#' other causes censored. Hazards of strata, and those that are constant in
-#' pieces, have no name of their own: of the rows that `survival::survSplit()`
-#' makes, one for each piece of time, they are `"exp"` with a factor of the
-#' pieces, or of pieces and strata.
+#' other causes censored. Hazards of strata have no name of their own: of the
+#' rows that `survival::survSplit()` makes, one for each piece of time, they are
+#' `"exp"` with a factor of pieces and strata.
+#'
+#' @section Hazards in pieces:
+#' With `basehaz = "piecewise"` the hazard of row \eqn{i} is
+#' \deqn{h_i(t) = \exp(\alpha_k + \eta_i), \qquad t \in (c_{k-1}, c_k],}{h_i(t)
+#' = exp(alpha_k + eta_i), t in (c_(k-1), c_k],} its likelihood (Friedman 1982)
+#' \deqn{\delta_i (\alpha_{k(i)} + \eta_i) - e^{\eta_i} \sum_k \Delta_{ik}
+#' e^{\alpha_k},}{d_i (alpha_k(i) + eta_i) - exp(eta_i) sum_k Delta_ik
+#' exp(alpha_k),} \eqn{\Delta_{ik}}{Delta_ik} how long it is at risk in piece
+#' \eqn{k}. The \eqn{\alpha_k}{alpha_k} are a random walk: their steps are
+#' normal, with variances in proportion to the distance of the middles of the
+#' pieces, and a standard deviation that is a parameter, `smooth_sd[basehaz]`,
+#' with the prior `prior_smooth`. Over the events their mean is 0, so that the
+#' intercept is the mean log hazard, and the standard deviation is that of the
+#' log hazard around it before data are seen. Pieces end at quantiles of the
+#' times of events (of a source, of its pilot's); after the last one the hazard
+#' stays. Draws have the steps as `basehaz.1`, `basehaz.2`, ..., which `print()`
+#' leaves out: [posterior_survfit()] and `predict(type = "hazard")` show what
+#' they make. Rows are not split; sums over pieces and rows are made from those
+#' by the pieces in which rows begin and end.
+#'
+#' Coefficients are those of Cox's model (`survival::coxph(ties = "breslow")`)
+#' but for what a constant hazard leaves out within a piece, a tenth of a
+#' standard deviation or less where it does not change by much there: more
+#' `pieces` bring them as close as is wanted. Efron's way with ties, its
+#' default, differs from Breslow's where many events share a time.
+#' Times must be censored on the right, or rows begin late.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_surv", "tall_glm",
 #'   "tall_fit")`, with `basehaz`, and `horizon`, the largest time.
 #' @section Conditions: Those of [tall_glm()]. `tall_error_input` where no row
 #'   has an event, a time is not above 0, or a row ends before its entry;
-#'   `tall_error_unsupported` for events of several kinds, `strata()`,
-#'   and frailties of several factors.
+#'   `tall_error_unsupported` for events of several kinds, `strata()`, frailties
+#'   of several factors, and times that are censored on the left or in intervals
+#'   with `basehaz = "piecewise"`.
 #' @references
+#' Friedman (1982). Piecewise exponential models for survival data with
+#' covariates. *Annals of Statistics* 10, 101.
+#'
 #' Kalbfleisch & Prentice (2002). *The Statistical Analysis of Failure Time
 #' Data*. Wiley.
 #' @seealso [predict.tall_surv()], [posterior_survfit()]
@@ -98,6 +137,7 @@
 #' d <- survival::lung
 #' fit <- tall_surv(Surv(time, status == 2) ~ age + sex, d, seed = 1)
 #' fit
+#' plot(posterior_survfit(fit, type = "haz"))
 #' # hazard ratios
 #' exp(coef(fit)[-1])
 #' predict(fit, data.frame(age = 60, sex = 1:2), type = "median")

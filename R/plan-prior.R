@@ -15,7 +15,8 @@ plan_prior <- function(model, control) {
     own <- with_prior_at(held_model(model, phi), model, phi)
   }
   check_prior_draws(own)
-  p <- own$n_coef
+  # those that are of no column among them
+  p <- own$n_coef <- n_seen(own) - own$traits$n_aux
   empty <- from_prior_alone(own)
   empty$n_data <- 0
   empty$remote <- list(products = list(

@@ -147,8 +147,8 @@ moved_scales <- function(own, found, sums, draws) {
   moves <- ball_of(own, at, draws, hessian)
   spread <- stats::cov(t(draws[rows, , drop = FALSE]))
   moves <- moves_of(found, moves, spread, ncol(draws))
-  z <- crossprod(moves$metric, draws[rows, , drop = FALSE] - at[rows])
-  moves$radius <- 1.25 * sqrt(max(colSums(z^2)))
+  away <- draws[rows, , drop = FALSE] - at[rows]
+  moves$radius <- ball_radius(own, moves$metric, away)
   found$theta <- at[rows]
   found$phi <- at[-rows]
   found$chol <- moves$metric

@@ -188,13 +188,34 @@ ball_of <- function(model, at, draws, hessian) {
       lower_chol(hessian + fixed_precision(model), model)
     }
   )
-  z <- crossprod(chol, draws[own, , drop = FALSE] - at[own])
-  norm <- sqrt(colSums(z^2))
+  norm <- reach_of(model, chol, draws[own, , drop = FALSE] - at[own])
   new_moves(
     metric = chol,
     radius = stats::quantile(norm, 0.9, names = FALSE),
     phi = 2 * mean(norm^3)
   )
+}
+
+# How far places are from where rows are expanded, as the factorised test has it
+# (src/models/expansion.h): mostly ||L' delta||. delta: a column for each.
+reach_of <- function(model, chol, delta) {
+  own_reach(model, chol, delta) %||% sqrt(colSums(crossprod(chol, delta)^2))
+}
+
+# NULL: the model has none of its own.
+own_reach <- function(model, chol, delta) {
+  out <- .Call(ffi_model_reach, rows_pointer(model), chol, delta)
+  if (is.integer(out)) abort_status(out) else out
+}
+
+# Of a ball that holds places of a chain and, it may be assumed, all others: the
+# largest of a few normal numbers has a longer tail than a norm of many.
+ball_radius <- function(model, chol, delta) {
+  own <- own_reach(model, chol, delta)
+  if (is.null(own)) {
+    return(1.25 * max(reach_of(model, chol, delta)))
+  }
+  max(1.25 * max(own), max(own) + 2)
 }
 
 # The precision of the priors that have no hyperparameters, of what rows see: at

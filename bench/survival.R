@@ -1,13 +1,16 @@
 # Are fits of tall_surv() calibrated, do their chains agree, and what do they
 # cost beside survreg() and coxph()?
 #
-#   Rscript bench/survival.R [sbc] [seeds] [sets] [speed] [frailty]
+#   Rscript bench/survival.R [sbc] [seeds] [sets] [cox] [speed] [large] [frailty]
 #
-# sbc: simulation-based calibration of each law, 200 replications; 3 minutes.
-# seeds: the worst of 20 seeds on survival's lung, rows with few events, and
-# censored numbers; 2 minutes. sets: data of the survival package in raw units,
-# four laws, five seeds, beside survreg(); 5 minutes. speed: 10^6 rows x 5 with
-# 32 % events, in CPU seconds in turn; 3 minutes. frailty: 10,000 groups.
+# sbc: simulation-based calibration of each law, and of hazards in pieces, 200
+# replications; 4 minutes. seeds: the worst of 20 seeds on survival's lung, rows
+# with few events, and censored numbers; 2 minutes. sets: data of the survival
+# package in raw units, four laws and pieces, five seeds, beside survreg() and
+# coxph(); 6 minutes. cox: how far hazards in pieces are from coxph() as pieces
+# become more; a minute. speed: 10^6 rows x 5 with 32 % events, in CPU seconds in
+# turn; 3 minutes. large: 10^7 rows, and the memory that they take; 4 minutes.
+# frailty: 10,000 groups.
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 source(file.path(dirname(script), "one-core.R"))
 
@@ -81,6 +84,42 @@ one_replication <- function(law, kind, seed, n = 150) {
   colSums(draws[thin, ] < rep(truth, each = length(thin)))
 }
 
+# A hazard in pieces, whose basis must not know the data that are drawn: that of
+# other rows takes its place.
+one_of_pieces <- function(seed, n = 150, cuts = c(0.2, 0.5, 1, 1.8)) {
+  set.seed(seed)
+  x <- cbind(one = 1, a = rnorm(n), b = runif(n, -1, 1))
+  beta <- rnorm(3, 0, c(1, 0.7, 0.7))
+  basis <- pieces_basis(cuts, rexp(500), rep(1, 500), 3)
+  utils::assignInNamespace("walk_basis", function(...) basis, "tallbayes")
+  on.exit(utils::assignInNamespace("walk_basis", pieces_basis, "tallbayes"))
+  sd <- rexp(1)
+  step <- sd * rnorm(length(cuts))
+  rate <- exp(drop(basis %*% step))
+  total <- c(0, cumsum(diff(c(0, cuts)) * rate[-length(rate)]))
+  goal <- rexp(n) / exp(drop(x %*% beta))
+  at <- findInterval(goal, total)
+  seen <- censor_times(c(0, cuts)[at] + (goal - total[at]) / rate[at], "right")
+  d <- cbind(seen$data, x)[seen$rows, ]
+  fit <- tall_surv(
+    seen$formula, d, "piecewise",
+    prior = prior_normal(0, c(1, 0.7, 0.7)), pieces = cuts,
+    iter = 1500, chains = 1, seed = seed
+  )
+  draws <- as.matrix(fit)
+  thin <- round(seq(1, nrow(draws), length.out = 99))
+  truth <- c(beta, step, sd)
+  colSums(draws[thin, ] < rep(truth, each = length(thin)))
+}
+
+pieces_basis <- getFromNamespace("walk_basis", "tallbayes")
+
+uniform_p <- function(ranks) {
+  apply(ranks, 1, function(r) {
+    suppressWarnings(chisq.test(tabulate(1 + floor(r / 10), 10))$p.value)
+  })
+}
+
 calibrate <- function() {
   say("\n## Calibration\n")
   say("Ranks among 99 draws, 200 replications of 150 rows; p of chi-squared in ten bins.\n")
@@ -92,9 +131,7 @@ calibrate <- function() {
         function(seed) one_replication(law, kind, seed),
         numeric(if (law == "exp") 3 else 4)
       )
-      p <- apply(ranks, 1, function(r) {
-        suppressWarnings(chisq.test(tabulate(1 + floor(r / 10), 10))$p.value)
-      })
+      p <- uniform_p(ranks)
       table <- rbind(table, data.frame(
         law, rows = kind,
         one = format(round(p[[1]], 2)),
@@ -105,6 +142,10 @@ calibrate <- function() {
     }
   }
   say_table(table)
+  p <- uniform_p(vapply(1:200, one_of_pieces, numeric(8)))
+  say("\nA hazard in five pieces, rows as \"right\":\n")
+  names <- c("one", "a", "b", paste("step", 1:4), "sd of steps")
+  say_table(data.frame(parameter = names, p = format(round(p, 2))))
 }
 
 # ---- seeds -------------------------------------------------------------------
@@ -129,10 +170,19 @@ worst_of_seeds <- function() {
     }),
     list(
       `lung, weibull, unit = 1` = function(seed) {
-        tall_surv(Surv(time, status == 2) ~ age + sex + ph.ecog, survival::lung, unit = 1, seed = seed)
+        tall_surv(Surv(time, status == 2) ~ age + sex + ph.ecog, survival::lung, "weibull", unit = 1, seed = seed)
+      },
+      `lung, piecewise` = function(seed) {
+        tall_surv(Surv(time, status == 2) ~ age + sex + ph.ecog, survival::lung, seed = seed)
+      },
+      `few events, piecewise` = function(seed) {
+        tall_surv(Surv(time, event) ~ x, few, seed = seed)
+      },
+      `two events, piecewise` = function(seed) {
+        tall_surv(Surv(time, event) ~ x, transform(few[1:200, ], event = seq_along(x) %in% c(3, 9)), seed = seed)
       },
       `few events, weibull` = function(seed) {
-        tall_surv(Surv(time, event) ~ x, few, seed = seed)
+        tall_surv(Surv(time, event) ~ x, few, "weibull", seed = seed)
       },
       `few events, exp` = function(seed) {
         tall_surv(Surv(time, event) ~ x, few, "exp", seed = seed)
@@ -177,7 +227,7 @@ compare_sets <- function() {
     nafld1 = list(Surv(futime, status) ~ age + male + bmi, subset(survival::nafld1, futime > 0)),
     retinopathy = list(Surv(futime, status) ~ laser + type + trt + risk, survival::retinopathy)
   )
-  dists <- c(weibull = "weibull", exp = "exponential", lognormal = "lognormal", loglogistic = "loglogistic")
+  dists <- c(weibull = "weibull", exp = "exponential", lognormal = "lognormal", loglogistic = "loglogistic", piecewise = "")
   table <- NULL
   for (name in names(of)) {
     formula <- of[[name]][[1]]
@@ -187,8 +237,12 @@ compare_sets <- function() {
         suppressWarnings(tall_surv(formula, data, law, seed = seed))
       })
       worst <- function(f, how) how(vapply(fits, function(fit) how(apply(fit$draws, 3, f)), 0))
-      z <- if (name == "heart") NA else {
-        # entries are not of survreg()
+      z <- if (law == "piecewise") {
+        theirs <- coef(survival::coxph(formula, data))
+        max(abs((coef(fits[[1]])[names(theirs)] - theirs) / sqrt(diag(vcov(fits[[1]]))[names(theirs)])))
+      } else if (name == "heart") {
+        NA # entries are not of survreg()
+      } else {
         other <- survival::survreg(formula, data, dist = dists[[law]])
         theirs <- coef(other) / if (law %in% c("weibull", "exp")) -other$scale else 1
         max(abs((coef(fits[[1]]) - theirs) / sqrt(diag(vcov(fits[[1]]))))[-1])
@@ -204,7 +258,52 @@ compare_sets <- function() {
       ))
     }
   }
-  say("Five seeds: the largest R-hat, the least effective draws of 4,000; the largest difference of a coefficient from survreg()'s, in posterior sds (default priors).\n")
+  say("Five seeds: the largest R-hat, the least effective draws of 4,000; the largest difference of a coefficient from survreg()'s, of pieces from coxph()'s, in posterior sds (default priors).\n")
+  say_table(table)
+}
+
+# ---- beside Cox --------------------------------------------------------------
+
+compare_cox <- function() {
+  say("\n## Hazards in pieces beside Cox's model\n")
+  set.seed(3)
+  n <- 5000
+  d <- data.frame(x = rnorm(n), z = rbinom(n, 1, 0.4))
+  time <- (rexp(n) / exp(0.7 * d$x - 0.4 * d$z))^(1 / 1.5)
+  last <- rexp(n, 0.5)
+  d$time <- pmin(time, last)
+  d$event <- time <= last
+  cases <- list(
+    `simulated, no ties` = list(Surv(time, event) ~ x + z, d),
+    colon = list(Surv(time, status) ~ rx + sex + age + node4, subset(survival::colon, etype == 2)),
+    rotterdam = list(Surv(dtime, death) ~ age + size + grade + hormon, survival::rotterdam)
+  )
+  table <- NULL
+  for (name in names(cases)) {
+    formula <- cases[[name]][[1]]
+    data <- cases[[name]][[2]]
+    cox <- survival::coxph(formula, data, ties = "breslow")
+    efron <- survival::coxph(formula, data)
+    sds <- sqrt(diag(vcov(cox)))
+    off <- function(pieces) {
+      # the mode, which Monte Carlo errors are not of
+      fit <- tall_surv(
+        formula, data, "piecewise", prior = NULL, prior_intercept = NULL,
+        prior_smooth = prior_normal(0, 100), pieces = pieces,
+        iter = 4000, chains = 4, seed = 1
+      )
+      max(abs(coef(fit)[names(coef(cox))] - coef(cox)) / sds)
+    }
+    table <- rbind(table, data.frame(
+      data = name,
+      events = big(cox$nevent),
+      `5` = off(5), `10` = off(10), `25` = off(25), `50` = off(50), `100` = off(100), `199` = off(199),
+      Efron = max(abs(coef(efron) - coef(cox)) / sds),
+      check.names = FALSE
+    ))
+  }
+  table[3:9] <- lapply(table[3:9], function(x) format(round(x, 3)))
+  say("The largest difference of a posterior mean from the coefficient of coxph(ties = \"breslow\"), in its standard errors, by the number of pieces, flat priors and steps with standard deviations up to 100 (16,000 draws: Monte Carlo error .01); the last column: Efron's.\n")
   say_table(table)
 }
 
@@ -220,7 +319,7 @@ time_frailties <- function(n_group = 1e4, n = 1e5) {
   d$time <- pmin(time, last)
   d$event <- time <= last
   seconds <- vapply(1:3, function(round) {
-    cpu(fit <<- tall_surv(Surv(time, event) ~ x + (1 | g), d, seed = 1))
+    cpu(fit <<- tall_surv(Surv(time, event) ~ x + (1 | g), d, "weibull", seed = 1))
   }, 0)
   found <- posterior::summarise_draws(fit$draws, "mean", "sd", "rhat", "ess_bulk")
   say(big(n), " rows in ", big(n_group), " groups, a Weibull law: CPU s ", format(round(median(seconds), 1), nsmall = 1), ", R-hat up to ", round(max(as.numeric(found$rhat)), 3), ", effective from ", round(min(as.numeric(found$ess_bulk))), " of 4,000. The data have sd .7, slope .5, shape 1.4.\n")
@@ -246,6 +345,7 @@ compare_speed <- function(n = 1e6, rounds = 3) {
   d$event <- time <= last
   say(big(n), " rows, 5 covariates, ", round(100 * mean(d$event)), " % events; CPU s, medians of ", rounds, " rounds in turn.\n")
   formula <- Surv(time, event) ~ x1 + x2 + x3 + x4 + x5
+  laws <- c("piecewise", laws)
   ways <- c(
     lapply(setNames(laws, laws), function(law) {
       function() tall_surv(formula, d, law, seed = 1)
@@ -269,8 +369,48 @@ compare_speed <- function(n = 1e6, rounds = 3) {
   say("draws: the least effective of 4,000.\n")
 }
 
+# ---- ten million -------------------------------------------------------------
+
+# Megabytes of this process: "VmRSS" now, "VmHWM" at most since forget_most().
+megabytes <- function(what) {
+  line <- grep(what, readLines("/proc/self/status"), value = TRUE)
+  as.numeric(gsub("[^0-9]", "", line)) / 1024
+}
+
+forget_most <- function() cat(5, file = "/proc/self/clear_refs")
+
+fit_large <- function(n = 1e7) {
+  say("\n## Ten million rows\n")
+  set.seed(4)
+  d <- as.data.frame(lapply(setNames(1:5, paste0("x", 1:5)), function(k) rnorm(n)))
+  time <- (rexp(n) / exp(0.5 * d$x1 - 0.3 * d$x2 + 0.2 * d$x3))^(1 / 1.3)
+  last <- rexp(n, 1.1)
+  d$time <- pmin(time, last)
+  d$event <- time <= last
+  rm(time, last)
+  invisible(gc())
+  formula <- Surv(time, event) ~ x1 + x2 + x3 + x4 + x5
+  before <- megabytes("VmRSS")
+  forget_most()
+  ours <- cpu(fit <- tall_surv(formula, d, seed = 1))
+  beyond <- megabytes("VmHWM") - before
+  theirs <- cpu(cox <- survival::coxph(formula, d))
+  z <- (coef(fit)[names(coef(cox))] - coef(cox)) / sqrt(diag(vcov(cox)))
+  say(big(n), " rows, 5 covariates, ", round(100 * mean(d$event)), " % events, ", round(object.size(d) / 2^20), " MB; ", length(fit$family$pieces$cuts) + 1, " pieces.\n")
+  say_table(data.frame(
+    way = c("tall_surv()", "coxph()"),
+    cpu = format(round(c(ours, theirs), 1), nsmall = 1),
+    `MB beyond the data` = c(round(beyond), "-"),
+    draws = c(big(round(min(apply(fit$draws, 3, posterior::ess_bulk)))), "-"),
+    check.names = FALSE
+  ))
+  say("Coefficients within ", round(max(abs(z)), 2), " standard errors.\n")
+}
+
 if ("sbc" %in% wanted) calibrate()
 if ("seeds" %in% wanted) worst_of_seeds()
 if ("sets" %in% wanted) compare_sets()
+if ("cox" %in% wanted) compare_cox()
 if ("speed" %in% wanted) compare_speed()
+if ("large" %in% wanted) fit_large()
 if ("frailty" %in% wanted) time_frailties()

@@ -55,6 +55,7 @@ SEXP ffi_mixture_precision(SEXP, SEXP, SEXP);
 SEXP ffi_mixture_registry(void);
 SEXP ffi_mixture_simulate(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_model_info(SEXP);
+SEXP ffi_model_reach(SEXP, SEXP, SEXP);
 SEXP ffi_model_is_alive(SEXP);
 SEXP ffi_model_largest_predictor(SEXP, SEXP);
 SEXP ffi_model_log_lik(SEXP, SEXP, SEXP);
@@ -157,6 +158,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_mixture_registry, 0),
                                          DOOR(ffi_mixture_simulate, 4),
                                          DOOR(ffi_model_info, 1),
+                                         DOOR(ffi_model_reach, 3),
                                          DOOR(ffi_model_is_alive, 1),
                                          DOOR(ffi_model_largest_predictor, 2),
                                          DOOR(ffi_model_log_lik, 3),

@@ -175,6 +175,31 @@ SEXP ffi_model_info(SEXP model) {
   return out;
 }
 
+/* How far each column of delta (n_dim x n) is, by chol (lower L); see
+ * models/expansion.h. NULL: ||L^T delta||, of which nobody has to be asked. */
+SEXP ffi_model_reach(SEXP model, SEXP chol, SEXP delta) {
+  const struct tb_model* p_model = ffi_model(model);
+  const struct tb_model_expansion* type = p_model->type->expansion;
+  const size_t n_dim = p_model->n_dim;
+  const double* v_chol = ffi_some_doubles(chol, n_dim * n_dim, "chol");
+  if (type == NULL || type->reach == NULL) {
+    return R_NilValue;
+  }
+  const size_t n = (size_t)Rf_xlength(delta) / n_dim;
+  const double* v_delta = ffi_some_doubles(delta, n * n_dim, "delta");
+  double* v_table = (double*)R_alloc(type->reach_size(p_model), sizeof(double));
+  const enum tb_status status = type->set_reach(p_model, v_chol, v_table);
+  if (status != TB_STATUS_ok) {
+    return ffi_status(status);
+  }
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n));
+  for (size_t k = 0; k < n; ++k) {
+    REAL(out)[k] = type->reach(p_model, v_table, v_delta + k * n_dim);
+  }
+  UNPROTECT(1);
+  return out;
+}
+
 /* A whitened model: the same one rewritten in place, or a copy, or, where a
  * model cannot rewrite its rows, a frame around it. Pointer, or
  * the status as an integer. */

@@ -78,6 +78,12 @@ static void place_set(const struct tb_factors* p,
   for (size_t j = 0; j < n_dim; ++j) {
     p_place->v_delta[j] = v_theta[j] - p_frame->v_center[j];
   }
+  if (p->v_reach != NULL) {
+    const struct tb_model* p_model = p->p_cv2->expansion.p_model;
+    p_place->norm =
+        p_model->type->expansion->reach(p_model, p->v_reach, p_place->v_delta);
+    return;
+  }
   tb_frame_to_sampler(p_frame, v_theta, v_z);
   p_place->norm = sqrt(tb_square_norm(v_z, n_dim));
 }

@@ -33,6 +33,7 @@ struct tb_factors {
   double radius; /* of the first shell, and E(||z||^3 + ||z'||^3) of two draws
                     of the law */
   double phi;
+  double* v_reach;            /* see models/expansion.h; NULL: ||z|| */
   double* v_norm;             /* without p_drawn */
   size_t n_byte;              /* of v_norm and what the surrogate points to */
   bool is_untested;           /* only its surrogate is wanted */

@@ -74,11 +74,17 @@ static enum tb_status factors_set_scales(struct tb_factors* p,
                                                   false);
 }
 
-static enum tb_status factors_set_norms(struct tb_factors* p) {
+/* What the ball's L says of the rows, and of how far places are. */
+static enum tb_status factors_set_norms(struct tb_factors* p, bool has_norms) {
   const struct tb_model* p_model = p->p_cv2->expansion.p_model;
+  const struct tb_model_expansion* type = p_model->type->expansion;
   const struct tb_frame* p_frame = p->p_ball;
   const size_t n_dim = p_model->n_dim;
   const struct tb_batch all = {.n_batch = p_model->n_data, .weight = 1};
+  enum tb_status status = TB_STATUS_ok;
+  if (!has_norms && type->reach == NULL) {
+    return TB_STATUS_ok;
+  }
   double* v_chol = malloc(n_dim * n_dim * sizeof(double));
   if (v_chol == NULL) {
     return TB_STATUS_memory;
@@ -89,8 +95,14 @@ static enum tb_status factors_set_norms(struct tb_factors* p) {
       v_chol[j * n_dim + i] = p_frame->v_chol[i * n_dim + j];
     }
   }
-  const enum tb_status status =
-      p_model->type->expansion->norms(p_model, v_chol, &all, p->v_norm);
+  if (type->reach != NULL) {
+    p->v_reach = malloc(type->reach_size(p_model) * sizeof(double));
+    status = p->v_reach == NULL ? TB_STATUS_memory
+                                : type->set_reach(p_model, v_chol, p->v_reach);
+  }
+  if (has_norms && status == TB_STATUS_ok) {
+    status = type->norms(p_model, v_chol, &all, p->v_norm);
+  }
   free(v_chol);
   return status;
 }
@@ -345,8 +357,8 @@ enum tb_status tb_factors_make(const struct tb_cv2* p_cv2,
     p->p_ball =
         is_ahead ? &p->p_drawn->ball : tb_surrogate_frame(&p->surrogate);
   }
-  if (status == TB_STATUS_ok && has_norms) {
-    status = factors_set_norms(p);
+  if (status == TB_STATUS_ok && !p->is_untested) {
+    status = factors_set_norms(p, has_norms);
   }
   if (status == TB_STATUS_ok && has_norms) {
     const struct tb_shell* p_first;
@@ -371,6 +383,7 @@ void tb_factors_destroy(struct tb_factors* p) {
   tb_mixture_base_free(&p->surrogate.scales);
   free(p->surrogate.v_free);
   free(p->surrogate.lines.v_line);
+  free(p->v_reach);
   tb_big_free(p->v_norm, p->n_byte);
   free(p);
 }

@@ -86,12 +86,24 @@ struct tb_model_expansion {
                    const void* v_record,
                    size_t row);
 
-  /* ||L^{-1} x_i|| of the rows of the batch, which follow each other; v_chol:
-   * L, column-major lower, n_dim x n_dim */
+  /* n_i of the rows of the batch, which follow each other: e_i is bounded by
+   * K_i (n_i r)^3 / 6 where theta is r away, r = ||L^T delta|| or reach(), K_i
+   * of third_bounds(). n_i = ||L^{-1} x_i|| of a row with one predictor.
+   * v_chol: L, column-major lower, n_dim x n_dim */
   enum tb_status (*norms)(const struct tb_model* p_model,
                           const double* v_chol,
                           const struct tb_batch* p_batch,
                           double* v_out);
+
+  /* How far delta is, by a table of reach_size() numbers that set_reach() makes
+   * of L. NULL: ||L^T delta||. */
+  size_t (*reach_size)(const struct tb_model* p_model);
+  enum tb_status (*set_reach)(const struct tb_model* p_model,
+                              const double* v_chol,
+                              double* v_table);
+  double (*reach)(const struct tb_model* p_model,
+                  const double* v_table,
+                  const double* v_delta);
 
   /* K_i, sup of |l_i'''| within radius v_norm[i] of eta_i, of n_row records */
   void (*third_bounds)(const struct tb_model* p_model,

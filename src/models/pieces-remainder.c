@@ -9,9 +9,11 @@
  * tabulated once a place, and a row costs as much as one of another model.
  *
  *   |e_i| <= sum_k w_i D_ik e^{eta_i + alpha_k} |t + a_k|^3 e^|t + a_k| / 6
+ *   |t + a_k| <= r (sd of x_i^T beta + sd of alpha_k)
  *
- * where |t + a_k| <= ||L^{-1} (x_i, z_k)|| ||z||: the norm of a row is the
- * largest of those of the pieces in which it is at risk.
+ * sds of the normal law of precision L L^T, r the larger of ||M^T d beta||, M
+ * M^T the precision of beta by itself, and of the |a_k| in their sds: about
+ * three, where ||L^T delta|| is about the root of the number of pieces.
  *
  *   symbol           variable   shape                owner
  *   four integrals   v_piece    n_piece              scratch
@@ -20,6 +22,7 @@
 #include "models/pieces-inside.h"
 
 #include "base/blas.h"
+#include "base/chol.h"
 #include "base/clones.h"
 #include "base/norm.h"
 #include "responses/remainder.h"
@@ -287,63 +290,135 @@ prefetch(const struct tb_model* p_model, const void* p_record, size_t row) {
 
 enum { ROWS = 256 };
 
-/* largest ||w_k - y||^2 over pieces first to last */
-static TB_CLONES double largest_square(const double* v_w,
-                                       const double* v_y,
-                                       size_t n,
-                                       size_t first,
-                                       size_t last) {
-  double largest = 0;
-  for (size_t k = first; k <= last; ++k) {
-    const double* v_own = v_w + k * n;
-    double sum = 0;
-    for (size_t j = 0; j < n; ++j) {
-      sum += (v_own[j] - v_y[j]) * (v_own[j] - v_y[j]);
+/* v_sd (n_piece): sds of alpha. With L = [A 0; B C], C C^T is the precision of
+ * the steps by themselves. v_work: n_step x n_piece */
+static void set_sds(const struct tb_model* p_model,
+                    const double* v_chol,
+                    double* v_work,
+                    double* v_sd) {
+  const struct pieces* p = p_model->p_self;
+  const size_t n = p->n_coef, n_step = p->n_step, n_dim = p_model->n_dim;
+  for (size_t k = 0; k < p->n_piece; ++k) {
+    for (size_t j = 0; j < n_step; ++j) {
+      v_work[k * n_step + j] = p->v_basis[j * p->n_piece + k];
     }
-    largest = fmax(largest, sum);
   }
-  return largest;
+  tb_trsm('L',
+          'N',
+          n_step,
+          p->n_piece,
+          v_chol + n * n_dim + n,
+          n_dim,
+          v_work,
+          n_step);
+  for (size_t k = 0; k < p->n_piece; ++k) {
+    v_sd[k] = sqrt(tb_square_norm(v_work + k * n_step, n_step));
+  }
 }
 
-/* With L = [A 0; B C]: ||A^{-1} x||^2 + ||C^{-1} (z_k - B A^{-1} x)||^2 */
+/* v_x (n_coef x n_row) := A^{-1} v_x, v_y (n_step x n_row) := C^{-1} B A^{-1}
+ * v_x: x^T beta has the variance ||v_x||^2 + ||v_y||^2 */
+static void whiten_rows(const struct tb_model* p_model,
+                        const double* v_chol,
+                        size_t n_row,
+                        double* v_x,
+                        double* v_y) {
+  const struct pieces* p = p_model->p_self;
+  const size_t n = p->n_coef, n_step = p->n_step, n_dim = p_model->n_dim;
+  tb_trsm('L', 'N', n, n_row, v_chol, n_dim, v_x, n);
+  tb_gemm('N', n_step, n_row, n, v_chol + n, n_dim, v_x, n, v_y, n_step);
+  tb_trsm('L', 'N', n_step, n_row, v_chol + n * n_dim + n, n_dim, v_y, n_step);
+}
+
+/* M, and the sds of alpha */
+static size_t reach_size(const struct tb_model* p_model) {
+  const struct pieces* p = p_model->p_self;
+  return p->n_coef * p->n_coef + p->n_piece;
+}
+
+static enum tb_status set_reach(const struct tb_model* p_model,
+                                const double* v_chol,
+                                double* v_table) {
+  const struct pieces* p = p_model->p_self;
+  const size_t n = p->n_coef, n_step = p->n_step;
+  const size_t n_number = n * n + n_step * tb_max(n, p->n_piece) + n * n;
+  double* v_x = calloc(n_number, sizeof(double));
+  if (v_x == NULL) {
+    return TB_STATUS_memory;
+  }
+  double *v_y = v_x + n * n, *v_inverse = v_y + n_step * tb_max(n, p->n_piece);
+  set_sds(p_model, v_chol, v_y, v_table + n * n);
+  for (size_t j = 0; j < n; ++j) {
+    v_x[j * n + j] = 1;
+  }
+  /* the covariance of beta, then its inverse's root */
+  whiten_rows(p_model, v_chol, n, v_x, v_y);
+  tb_gemm_op('T', 'N', n, n, n, v_x, n, v_x, n, 0, v_inverse, n);
+  tb_gemm_op('T', 'N', n, n, n_step, v_y, n_step, v_y, n_step, 1, v_inverse, n);
+  bool is_proper = tb_chol(n, v_inverse, v_x);
+  if (is_proper) {
+    tb_chol_inverse(n, v_x, v_table, v_inverse);
+    is_proper = tb_chol(n, v_inverse, v_table);
+  }
+  free(v_x);
+  return is_proper ? TB_STATUS_ok : TB_STATUS_singular;
+}
+
 static enum tb_status norms(const struct tb_model* p_model,
                             const double* v_chol,
                             const struct tb_batch* p_batch,
                             double* v_out) {
   const struct pieces* p = p_model->p_self;
-  const size_t n = p->n_coef, n_step = p->n_step, n_piece = p->n_piece;
-  const size_t n_dim = p_model->n_dim;
-  const double *v_b = v_chol + n, *v_c = v_chol + n * n_dim + n;
-  double* v_x =
-      malloc(((n + n_step) * ROWS + n_step * n_piece) * sizeof(double));
+  const size_t n = p->n_coef;
+  double* v_x = malloc((n * ROWS + reach_size(p_model)) * sizeof(double));
   if (v_x == NULL) {
     return TB_STATUS_memory;
   }
-  double *v_y = v_x + n * ROWS, *v_w = v_y + n_step * ROWS;
-  for (size_t k = 0; k < n_piece; ++k) {
-    for (size_t j = 0; j < n_step; ++j) {
-      v_w[k * n_step + j] = p->v_basis[j * n_piece + k];
-    }
-  }
-  tb_trsm('L', 'N', n_step, n_piece, v_c, n_dim, v_w, n_step);
-  for (size_t b = 0; b < p_batch->n_batch; b += ROWS) {
+  double* v_table = v_x + n * ROWS;
+  const double* v_sd = v_table + n * n;
+  const enum tb_status status = set_reach(p_model, v_chol, v_table);
+  for (size_t b = 0; b < p_batch->n_batch && status == TB_STATUS_ok;
+       b += ROWS) {
     const size_t n_row = tb_min(ROWS, p_batch->n_batch - b);
     p->store.type->gather(&p->store, NULL, p_batch->start + b, n_row, n, v_x);
-    tb_trsm('L', 'N', n, n_row, v_chol, n_dim, v_x, n);
-    tb_gemm_op('N', 'N', n_step, n_row, n, v_b, n_dim, v_x, n, 0, v_y, n_step);
-    tb_trsm('L', 'N', n_step, n_row, v_c, n_dim, v_y, n_step);
+    tb_trsm('L', 'N', n, n_row, v_table, n, v_x, n);
     for (size_t i = 0; i < n_row; ++i) {
       const struct pieces_row* p_row = &p->v_row[p_batch->start + b + i];
-      v_out[b + i] =
-          sqrt(tb_square_norm(v_x + i * n, n) + largest_square(v_w,
-                                                               v_y + i * n_step,
-                                                               n_step,
-                                                               p_row->first,
-                                                               p_row->last));
+      double largest = 0;
+      for (size_t k = p_row->first; k <= p_row->last; ++k) {
+        largest = fmax(largest, v_sd[k]);
+      }
+      v_out[b + i] = sqrt(tb_square_norm(v_x + i * n, n)) + largest;
     }
   }
   free(v_x);
-  return TB_STATUS_ok;
+  return status;
+}
+
+static double reach(const struct tb_model* p_model,
+                    const double* v_table,
+                    const double* v_delta) {
+  const struct pieces* p = p_model->p_self;
+  const size_t n = p->n_coef;
+  const double* v_sd = v_table + n * n;
+  double square = 0, largest = 0, v_shift[PIECES_MOST] = {0};
+  for (size_t j = 0; j < n; ++j) {
+    double z = 0;
+    for (size_t i = j; i < n; ++i) {
+      z += v_table[j * n + i] * v_delta[i];
+    }
+    square += z * z;
+  }
+  for (size_t j = 0; j < p->n_step; ++j) {
+    const double* v_z = p->v_basis + j * p->n_piece;
+    for (size_t k = 0; k < p->n_piece; ++k) {
+      v_shift[k] += v_delta[n + j] * v_z[k];
+    }
+  }
+  for (size_t k = 0; k < p->n_piece; ++k) {
+    largest = fmax(largest, fabs(v_shift[k]) / v_sd[k]);
+  }
+  return fmax(sqrt(square), largest);
 }
 
 static void third_bounds(const struct tb_model* p_model,
@@ -369,5 +444,8 @@ const struct tb_model_expansion tb_pieces_expansion = {
     .remainders = remainders,
     .prefetch = prefetch,
     .norms = norms,
+    .reach_size = reach_size,
+    .set_reach = set_reach,
+    .reach = reach,
     .third_bounds = third_bounds,
 };

@@ -27,6 +27,7 @@ static const struct {
     {"models", check_models},
     {"mixtures", check_mixtures},
     {"passes", check_passes},
+    {"pieces", check_pieces},
     {"priors", check_priors},
     {"proposals", check_proposals},
     {"responses", check_responses},

@@ -1,0 +1,201 @@
+/* Times with a hazard in pieces: what is beyond second order, and its bounds */
+#include "base/blas.h"
+#include "base/chol.h"
+#include "check.h"
+#include "fixture.h"
+#include "models/expansion.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_ROW = 131, N_KIND = 4, N_DIM_MOST = 12 };
+
+static void make(struct fixture* p, size_t kind) {
+  fixture_pieces(p, N_ROW, 2 + 2 * kind, (unsigned)kind);
+}
+
+static void gradient_of(const struct fixture* p,
+                        const double* v_theta,
+                        const struct tb_batch* p_batch,
+                        double* v_gradient) {
+  const struct tb_sums sums = {.v_gradient = v_gradient};
+  memset(v_gradient, 0, p->model.n_dim * sizeof(double));
+  (void)p->model.type
+      ->gradient(&p->model, &p->work, v_theta, p_batch, NULL, &sums);
+}
+
+/* -H, by differences of gradients, and what lies beyond it */
+static void expansions_add_up(struct check* p_check) {
+  for (size_t kind = 0; kind < N_KIND; ++kind) {
+    struct fixture f;
+    make(&f, kind);
+    const size_t n_dim = f.model.n_dim;
+    const struct tb_model_expansion* type = f.model.type->expansion;
+    double v_at[N_DIM_MOST], v_theta[N_DIM_MOST];
+    double v_up[N_DIM_MOST], v_down[N_DIM_MOST], v_beyond[N_DIM_MOST] = {0};
+    double v_gradient[N_DIM_MOST] = {0}, v_H[N_DIM_MOST * N_DIM_MOST] = {0};
+    double log_lik = 0;
+    fixture_point(&f, kind, v_at);
+    fixture_point(&f, kind + 50, v_theta);
+    void* p_record = check_alloc(N_ROW, type->record_size(&f.model));
+    const struct tb_batch all = {.n_batch = N_ROW, .weight = 1};
+    const struct tb_curvature sums = {.p_log_lik = &log_lik,
+                                      .v_gradient = v_gradient,
+                                      .v_hessian = v_H};
+    CHECK(type->expand(&f.model, v_at, &all, p_record, &sums, 2) ==
+          TB_STATUS_ok);
+    double v_each[N_ROW], sum = 0;
+    f.model.type->log_lik(&f.model, &f.work, v_at, &all, v_each);
+    for (size_t i = 0; i < N_ROW; ++i) {
+      sum += v_each[i];
+    }
+    CHECK_CLOSE(log_lik, sum, 1e-10 * (1 + fabs(sum)));
+    gradient_of(&f, v_at, &all, v_up);
+    for (size_t j = 0; j < n_dim; ++j) {
+      CHECK_CLOSE(v_gradient[j], v_up[j], 1e-10 * (1 + fabs(v_up[j])));
+    }
+    for (size_t j = 0; j < n_dim; ++j) {
+      const double h = 1e-5, here = v_at[j];
+      v_at[j] = here + h;
+      gradient_of(&f, v_at, &all, v_up);
+      v_at[j] = here - h;
+      gradient_of(&f, v_at, &all, v_down);
+      v_at[j] = here;
+      for (size_t i = 0; i < n_dim; ++i) {
+        const double slope = (v_down[i] - v_up[i]) / (2 * h);
+        CHECK_CLOSE(v_H[i * n_dim + j], slope, 1e-5 * (1 + fabs(slope)));
+      }
+    }
+    const struct tb_sums more = {.v_gradient = v_beyond};
+    CHECK(
+        type->beyond(&f.model, &f.work, p_record, v_at, v_theta, &all, &more) ==
+        TB_STATUS_ok);
+    gradient_of(&f, v_theta, &all, v_up);
+    for (size_t i = 0; i < n_dim; ++i) {
+      double want = v_up[i] - v_gradient[i];
+      for (size_t j = 0; j < n_dim; ++j) {
+        want += v_H[i * n_dim + j] * (v_theta[j] - v_at[j]);
+      }
+      CHECK_CLOSE(v_beyond[i], want, 1e-8 * (1 + fabs(v_up[i])));
+    }
+    free(p_record);
+    fixture_free(&f);
+  }
+}
+
+/* e_i of each row by its density and its own derivatives, and its bounds at
+ * places near and far; v_largest: the largest share of one that is used */
+static void remainders_are_bounded(struct check* p_check) {
+  for (size_t kind = 0; kind < N_KIND; ++kind) {
+    struct fixture f;
+    make(&f, kind);
+    const size_t n_dim = f.model.n_dim;
+    const struct tb_model_expansion* type = f.model.type->expansion;
+    double v_at[N_DIM_MOST], v_theta[N_DIM_MOST], v_delta[N_DIM_MOST];
+    double v_gradient[N_DIM_MOST] = {0}, v_H[N_DIM_MOST * N_DIM_MOST] = {0};
+    double v_chol[N_DIM_MOST * N_DIM_MOST], v_norm[N_ROW], v_K[N_ROW];
+    double v_before[N_ROW], v_after[N_ROW], v_e[N_ROW], v_half[N_ROW];
+    double largest = 0;
+    fixture_point(&f, kind, v_at);
+    void* p_record = check_alloc(N_ROW, type->record_size(&f.model));
+    double* v_table = check_alloc(type->reach_size(&f.model), sizeof(double));
+    const struct tb_batch all = {.n_batch = N_ROW, .weight = 1};
+    const struct tb_curvature sums = {.v_gradient = v_gradient,
+                                      .v_hessian = v_H};
+    type->expand(&f.model, v_at, &all, p_record, &sums, 1);
+    for (size_t j = 0; j < n_dim; ++j) {
+      v_H[j * n_dim + j] += 0.5; /* a prior */
+    }
+    CHECK(tb_chol(n_dim, v_H, v_chol));
+    CHECK(type->norms(&f.model, v_chol, &all, v_norm) == TB_STATUS_ok);
+    CHECK(type->set_reach(&f.model, v_chol, v_table) == TB_STATUS_ok);
+    CHECK(type->has_remainders(&f.model) && type->steps == NULL);
+    f.model.type->log_lik(&f.model, &f.work, v_at, &all, v_before);
+    for (size_t place = 0; place < 40; ++place) {
+      const double size = pow(10, -2 + 0.06 * (double)place);
+      for (size_t j = 0; j < n_dim; ++j) {
+        v_delta[j] = size * tb_rng_norm(&f.rng) / v_chol[j * n_dim + j];
+        v_theta[j] = v_at[j] + v_delta[j];
+      }
+      const double r = type->reach(&f.model, v_table, v_delta);
+      type->remainders(&f.model,
+                       &f.work,
+                       p_record,
+                       v_at,
+                       v_delta,
+                       v_delta,
+                       &all,
+                       v_e,
+                       v_half);
+      type->third_bounds(&f.model, p_record, v_norm, N_ROW, r, v_K);
+      f.model.type->log_lik(&f.model, &f.work, v_theta, &all, v_after);
+      for (size_t i = 0; i < N_ROW; ++i) {
+        const struct tb_batch one = {.n_batch = 1, .start = i, .weight = 1};
+        double v_g[N_DIM_MOST] = {0}, v_h[N_DIM_MOST * N_DIM_MOST] = {0};
+        const struct tb_curvature own = {.v_gradient = v_g, .v_hessian = v_h};
+        struct tb_workspace work = {
+            .p_scratch = malloc(f.model.type->pass_size(&f.model, 1, 1))};
+        f.model.type->curvature(&f.model, &work, v_at, &one, &own);
+        free(work.p_scratch);
+        double want = v_before[i] - v_after[i];
+        for (size_t j = 0; j < n_dim; ++j) {
+          double bent = v_g[j];
+          for (size_t k = 0; k < n_dim; ++k) {
+            bent -= 0.5 * v_h[j * n_dim + k] * v_delta[k];
+          }
+          want += bent * v_delta[j];
+        }
+        const double scale = 1 + fabs(v_before[i]) + fabs(v_after[i]);
+        CHECK_CLOSE(v_e[i], want, 1e-11 * scale);
+        CHECK(v_half[i] == v_e[i]);
+        const double bound = v_K[i] * pow(v_norm[i] * r, 3) / 6;
+        CHECK(fabs(v_e[i]) <= bound * (1 + 1e-9));
+        largest = fmax(largest, fabs(v_e[i]) / bound);
+      }
+    }
+    CHECK(largest > 0.2); /* of what would hold for anything */
+    free(v_table);
+    free(p_record);
+    fixture_free(&f);
+  }
+}
+
+static void refuses(struct check* p_check) {
+  const double v_x[] = {1, 1}, v_prior[] = {0, 0}, v_one[] = {1, 1};
+  const double v_basis[] = {-0.5, 0.5};
+  /* time, entry, event of two rows; the last is what no row can have */
+  const double v_y[][6] = {{1, 2, 0, 0, 1, 0},
+                           {1, 2, 0, 0, 1, 3},
+                           {1, 2, 0, 2, 1, 0},
+                           {1, 2, 0, -1, 1, 0},
+                           {1, NAN, 0, 0, 1, 0}};
+  const double v_cut[] = {1.5, 0, -1, INFINITY};
+  for (size_t k = 0; k < 9; ++k) {
+    const double* v_own = v_y[k < 5 ? k : 0];
+    const double* p_cut = &v_cut[k < 5 ? 0 : k - 5];
+    const struct tb_param v_param[] = {
+        {"x", v_x, NULL, 2, 2},
+        {"y", v_own, NULL, 6, 2},
+        {"cuts", p_cut, NULL, 1, 1},
+        {"basis", v_basis, NULL, k == 8 ? 1 : 2, 2},
+        {"prior_kind", v_prior, NULL, 2, 2},
+        {"prior_location", v_prior, NULL, 2, 2},
+        {"prior_scale", v_one, NULL, 2, 2}};
+    const struct tb_params params = {v_param, 7};
+    struct tb_model model = {.type = tb_model_find("pieces")};
+    const bool is_good = k == 0 || k == 5;
+    CHECK(fixture_create(&model, &params) ==
+          (is_good ? TB_STATUS_ok : TB_STATUS_argument));
+    if (is_good) {
+      model.type->destroy(&model);
+    }
+    CHECK(model.p_self == NULL);
+  }
+}
+
+const struct check_case check_pieces[] = {
+    {"expansions add up to all rows", expansions_add_up},
+    {"remainders are what is left, within bounds", remainders_are_bounded},
+    {"refuses parameters it cannot use", refuses},
+    {NULL, NULL}};
