@@ -20,10 +20,6 @@ pieces_family <- function(asked) {
   family
 }
 
-has_pieces <- function(family) {
-  !is.null(family$pieces)
-}
-
 # The name of the steps' standard deviation, smooth_sd[basehaz].
 pieces_block <- "basehaz"
 
@@ -41,7 +37,12 @@ check_pieces <- function(pieces) {
   }
   falls <- which(diff(pieces) <= 0)
   if (length(falls) > 0) {
-    abort_value(pieces, falls[[1]] + 1, "be larger than the one before")
+    abort_value(
+      pieces,
+      falls[[1]] + 1,
+      "be larger than the one before",
+      arg = "pieces"
+    )
   }
   if (length(pieces) >= most_pieces) {
     abort_expected(pieces, paste("fewer than", most_pieces, "cuts"))
@@ -51,11 +52,11 @@ check_pieces <- function(pieces) {
 
 most_pieces <- 200
 
-# So many pieces where nobody says: some events in each at least, 25 up to 10,000
-# events, and beyond in proportion to the fourth root of their number. What a
-# constant hazard in a piece leaves out of a coefficient falls with the square of
-# the number of pieces, and its standard deviation with the root of that of
-# events.
+# So many pieces where nobody says: some events in each at least, 25 up to
+# 10,000 events, and beyond in proportion to the fourth root of their number.
+# What a constant hazard in a piece leaves out of a coefficient falls with the
+# square of the number of pieces, and its standard deviation with the root of
+# that of events.
 usual_pieces <- function(n_event) {
   n <- 25 * max(1, n_event / 1e4)^(1 / 4)
   floor(max(2, min(n, n_event / 4, most_pieces)))
@@ -119,21 +120,4 @@ tabulate_weights <- function(at, weight, n) {
   found <- rowsum(weight, at)
   out[as.integer(rownames(found))] <- found
   out
-}
-
-# Which piece each time is in: (lower, upper].
-piece_of <- function(cuts, time) {
-  findInterval(time, cuts, left.open = TRUE) + 1L
-}
-
-# What the core takes of them.
-core_pieces <- function(family) {
-  if (has_pieces(family)) family$pieces[c("cuts", "basis")]
-}
-
-# Log hazards of draws, draws x K, less what predictors say. draws: a matrix
-# with names of its columns.
-log_hazards <- function(pieces, draws) {
-  steps <- draws[, pieces$names, drop = FALSE]
-  unname(tcrossprod(steps, pieces$basis))
 }

@@ -89,6 +89,18 @@ shape_spec <- function(family) {
   }
 }
 
+# Beside a spec's parts it may have what a plan found: how chains of learnt
+# scales move, and rows drawn ahead.
+shape_gradient <- function(x, of) {
+  if (!is.list(x) || !all(names(unclass(x)) %in% gradient_parts)) {
+    return(FALSE)
+  }
+  own <- structure(unclass(x)[c("name", "args")], class = class(x))
+  shape_spec("gradient")(own, of)
+}
+
+gradient_parts <- c("name", "args", "surrogate", "ahead")
+
 shape_prior_spec <- function(x, of) {
   inherits(x, "tall_prior") && is_whole(x)
 }
@@ -305,7 +317,9 @@ shape_value <- function(x, of) is_number_or_none(x) && length(x) == 1
 
 # Coefficients of a regression, beside which there are auxiliary parameters.
 shape_n_coef <- function(x, of) {
-  n_aux <- length(response_aux(of$parts$family))
+  n_aux <- length(response_aux(of$parts$family)) +
+    length(of$parts$family$pieces$names) +
+    length(of$parts$prior$mixture$names)
   shape_count(x, of) && x >= 1 && (of$n_every - x) %in% 0:n_aux
 }
 

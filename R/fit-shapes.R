@@ -69,7 +69,7 @@ fit_shapes <- list(
   stand_in = maybe(shape_whitening),
   is_whitened = shape_flag,
   kernel = shape_spec("kernel"),
-  gradient = shape_spec("gradient"),
+  gradient = shape_gradient,
   subsample = maybe(shape_spec("subsample")),
   schedule = shape_spec("schedule"),
   steps = function(x, of) shape_count(x, of) && x >= 1,

@@ -31,8 +31,8 @@
 #' @details Each is computed for every draw and row, and averaged over the draws
 #' in blocks. Restricted means are integrals by Gauss and Legendre's rule of 32
 #' points in \eqn{\sqrt{s}}{sqrt(s)}, of hazards in pieces their closed form.
-#' Beyond the last of its cuts a hazard in pieces stays as it is: quantiles there
-#' are extrapolated.
+#' Beyond the last of its cuts a hazard in pieces stays as it is: quantiles
+#' there are extrapolated.
 #'
 #' `survival::concordance(fit, newdata = NULL)` is that of the posterior mean of
 #' the linear predictor, of rows that are censored on the right; of more than

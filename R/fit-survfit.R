@@ -11,7 +11,8 @@
 #' @param type (string) `"surv"`: \eqn{S(t)}; `"cumhaz"`, `"haz"`: the
 #'   cumulative hazard and the hazard; `"cdf"`: \eqn{1 - S(t)}.
 #' @param times (numeric vector or `NULL`) Times above 0; `NULL`: 60, up to the
-#'   largest in the data (of a source, of the rows of its pilot).
+#'   largest in the data (of a source, of the rows of its pilot); of a hazard in
+#'   pieces where these begin and end.
 #' @param standardise (`TRUE` or `FALSE`) Average the survival probabilities
 #'   over the rows, draw by draw? Hazards are then those of the average.
 #' @param prob (number between 0 and 1) Of the intervals.
@@ -72,7 +73,7 @@ posterior_survfit.tall_surv <- function(
   observations <- check_count(observations)
   check_no_dots(..., .ignore = no_dpar)
   times <- if (is.null(times)) {
-    object$horizon * seq_len(60) / 60
+    curve_times(object, type)
   } else {
     check_times(times)
   }
@@ -98,6 +99,17 @@ posterior_survfit.tall_surv <- function(
       kaplan_meier(rows$y)
     }
   )
+}
+
+# Sixty, or where a hazard begins and ends to be what it is in a piece.
+curve_times <- function(fit, type) {
+  cuts <- fit$family$pieces$cuts
+  if (type != "haz" || is.null(cuts)) {
+    return(fit$horizon * seq_len(60) / 60)
+  }
+  cuts <- cuts[cuts < fit$horizon]
+  slight <- 1e-9 * fit$horizon
+  sort(c(slight, cuts, cuts + slight, fit$horizon))
 }
 
 # Rows of new data, or some of the fit's own with their responses.

@@ -74,9 +74,10 @@
 #'
 #' With a hazard in pieces or a known shape (`"exp"`), and without frailties
 #' that are integrated out, draws are exact, and steps look at few rows where
-#' there are many; with a sampled shape a fit of few rows takes exact steps that look at all of them,
-#' and one of many those of [kernel_sgld()] with `gradient_cv(order = 2)`, whose
-#' bias is estimated; the line `Plan` says which it was.
+#' there are many; with a sampled shape a fit of few rows takes exact steps that
+#' look at all of them, and one of many those of [kernel_sgld()] with
+#' `gradient_cv(order = 2)`, whose bias is estimated; the line `Plan` says which
+#' it was.
 #'
 #' A group-level term, `(1 | g)` or `(1 + x | g)`, is a normal frailty on the
 #' scale of the predictor, integrated out as in [tall_glmer()], whose
@@ -187,11 +188,8 @@ tall_surv <- function(
   } else {
     hazard_families[[basehaz]](unit %||% 1)
   }
-  # frailties beside smooth terms, or pieces, are columns
-  is_frail <- has_frailty(asked$formula) && !in_pieces &&
-    !has_smooth_terms(asked$formula)
-  has_smooths <- has_smooth_terms(asked$formula) ||
-    in_pieces && has_frailty(asked$formula)
+  is_frail <- frailty_is_out(asked$formula, in_pieces)
+  has_smooths <- !is_frail && has_columns_of_scales(asked$formula)
   has_sds <- has_smooths || in_pieces
   check_idle(c(
     pieces = !is.null(pieces) && !in_pieces,
@@ -275,6 +273,15 @@ has_smooth_terms <- function(formula) {
     },
     TRUE
   ))
+}
+
+# Is a frailty integrated out? Beside smooth terms, or pieces, it is columns.
+frailty_is_out <- function(formula, in_pieces) {
+  has_frailty(formula) && !in_pieces && !has_smooth_terms(formula)
+}
+
+has_columns_of_scales <- function(formula) {
+  has_smooth_terms(formula) || has_frailty(formula)
 }
 
 # A group-level term on the right of the formula: the group's frailty.
@@ -381,7 +388,13 @@ settle_response.tall_front_surv <- function(front, y, weight, n_column) {
   }
   check_right(y, "tall_surv(basehaz = \"piecewise\")")
   check_some_event(y)
-  blueprint$family <- settle_pieces(blueprint$family, y, weight)
+  # others are refused where the model is made
+  is_time <- y[, 1] > 0 & is.finite(y[, 1])
+  if (!any(is_time & y[, 3] == 1)) {
+    return(front)
+  }
+  blueprint$family <-
+    settle_pieces(blueprint$family, y[is_time, , drop = FALSE], weight[is_time])
   of <- blueprint$blocks$of %||% integer(n_column)
   names <- setdiff(blueprint$blocks$names, pieces_block)
   n_step <- length(blueprint$family$pieces$names)

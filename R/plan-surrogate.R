@@ -142,9 +142,6 @@ awkward_rows <- function(
 # x_i of some rows, as columns, each that differs once, up to its sign: a row's
 # gradient is in its direction. norm: ||L^-1 x_i||
 columns_of <- function(model, mode, rows, norm) {
-  if (!model_info(model)$has_steps) {
-    return(matrix(0, model$n_dim, 0)) # rows are not asked for a predictor
-  }
   at <- as.double(mode$estimate)
   of <- vapply(rows, function(i) {
     g <- model_evaluate(model, at, "likelihood", index = i)$gradient[, 1]

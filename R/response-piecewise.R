@@ -20,7 +20,8 @@ response_piecewise <- function(pieces = NULL) {
 # list(rate, total): hazards and their integrals to the beginning of each piece,
 # draws x K, of rows with eta = 0.
 pieces_rates <- function(pieces, alpha) {
-  rate <- exp(alpha)
+  # of one draw it may be a vector
+  rate <- exp(matrix(alpha, ncol = length(pieces$cuts) + 1))
   width <- diff(c(0, pieces$cuts))
   total <- 0 * rate
   for (k in seq_along(width)) {
@@ -41,7 +42,7 @@ pieces_hazard <- function(pieces, rates, time) {
 # y: rows (time, entry, status); alpha: draws x K, NULL: 0
 pieces_log_density <- function(pieces, eta, y, weight, alpha) {
   n <- nrow(eta)
-  alpha <- alpha %||% matrix(0, n, length(pieces$cuts) + 1)
+  alpha <- matrix(alpha %||% 0, n, length(pieces$cuts) + 1)
   rates <- pieces_rates(pieces, alpha)
   # mostly many rows end at one time, as those of a curve do
   exposure <- function(time) {
@@ -96,4 +97,27 @@ pieces_restricted_mean <- function(pieces, eta, time, alpha) {
     out <- out + exp(-mu * rates$total[, k]) * inside
   }
   out
+}
+
+# ---- pieces ------------------------------------------------------------------
+
+has_pieces <- function(family) {
+  !is.null(family$pieces)
+}
+
+# Which piece each time is in: (lower, upper].
+piece_of <- function(cuts, time) {
+  findInterval(time, cuts, left.open = TRUE) + 1L
+}
+
+# What the core takes of them.
+core_pieces <- function(family) {
+  if (has_pieces(family)) family$pieces[c("cuts", "basis")]
+}
+
+# Log hazards of draws, draws x K, less what predictors say. draws: a matrix
+# with names of its columns.
+log_hazards <- function(pieces, draws) {
+  steps <- draws[, pieces$names, drop = FALSE]
+  unname(tcrossprod(steps, pieces$basis))
 }

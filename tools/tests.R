@@ -11,6 +11,7 @@ shared_tests <- c(
   "design-compile|design-pilot|design-look" = "design-chunk",
   "(front|fit|response)-hurdle" = "hurdle",
   "design-limits|util-columns|f(ron|i)t-surv.*" = "surv",
+  "design-pieces|response-piecewise|fit-proportional" = "surv-pieces",
   "design-pile" = "design-reservoir",
   "design-(terms|foreign)" = "words",
   "design-(kinds-sql|levels)|mode-tied" = "rows-tied",

@@ -139,7 +139,7 @@ SEXP ffi_model_info(SEXP model) {
            "%016llx",
            (unsigned long long)p->fingerprint);
   const struct tb_model_expansion* expansion = type->expansion;
-  SEXP out = PROTECT(ffi_list(22));
+  SEXP out = PROTECT(ffi_list(21));
   ffi_add_number(out, "n_data", (double)p->n_data);
   ffi_add_number(out, "n_dim", (double)p->n_dim);
   ffi_add_number(out, "n_natural", (double)p->n_natural);
@@ -170,7 +170,6 @@ SEXP ffi_model_info(SEXP model) {
   ffi_add_flag(out,
                "has_remainders",
                of_rows != NULL && of_rows->has_remainders(p_rows));
-  ffi_add_flag(out, "has_steps", of_rows != NULL && of_rows->steps != NULL);
   UNPROTECT(1);
   return out;
 }

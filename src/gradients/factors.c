@@ -136,6 +136,7 @@ static enum tb_status factors_set_lines(struct tb_factors* p,
   const struct tb_batch all = {.n_batch = n_awkward,
                                .v_index = p_own->v_awkward,
                                .weight = 1};
+  const bool has_steps = p_model->type->expansion->steps != NULL;
   p_out->n_line = n_line;
   p_out->v_pull = p_out->v_line + n_line * n_dim;
   p_out->v_curve = p_out->v_pull + n_line * n_dim;
@@ -161,10 +162,13 @@ static enum tb_status factors_set_lines(struct tb_factors* p,
     size_t n = p_out->v_first[k];
     for (size_t first = 0; first < n_awkward; first += TB_N_AHEAD) {
       const struct tb_batch part = tb_batch_part(&all, first, TB_N_AHEAD);
-      p_model->type->expansion->steps(p_model, &work, v_line, &part, v_t);
+      if (has_steps) {
+        p_model->type->expansion->steps(p_model, &work, v_line, &part, v_t);
+      }
       for (size_t i = 0; i < part.n_batch; ++i) {
-        if (v_t[i] != 0) {
-          p_out->v_step[n] = v_t[i];
+        /* rows of several predictors are looked at wherever a line goes */
+        if (!has_steps || v_t[i] != 0) {
+          p_out->v_step[n] = has_steps ? v_t[i] : 0;
           p_out->v_row[n++] = part.v_index[i];
         }
       }
@@ -276,9 +280,6 @@ static enum tb_status factors_set_surrogate(struct tb_factors* p,
   const struct tb_param* p_lines = tb_params_find(p_params, "lines");
   const struct tb_param* p_free = tb_params_find(p_params, "free");
   enum tb_status status = TB_STATUS_ok;
-  if (p_lines != NULL && p_model->type->expansion->steps == NULL) {
-    return TB_STATUS_unsupported;
-  }
   if (p_lines != NULL) {
     status = factors_set_lines(p, p_lines);
   }

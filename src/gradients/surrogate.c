@@ -368,11 +368,13 @@ void tb_surrogate_walk(struct tb_chain* p_chain,
   double pull;
   *p_walk =
       (struct tb_walk){.k = k, .v_theta = v_theta, .bend = p_lines->v_curve[k]};
-  p_model->type->expansion->steps(p_model,
-                                  &p_chain->work,
-                                  view.v_delta,
-                                  &rows,
-                                  tb_factors_line_at(p_chain));
+  if (p_model->type->expansion->steps != NULL) {
+    p_model->type->expansion->steps(p_model,
+                                    &p_chain->work,
+                                    view.v_delta,
+                                    &rows,
+                                    tb_factors_line_at(p_chain));
+  }
   tb_columns_dot(p_lines->v_pull + k * n_dim, n_dim, 1, view.v_delta, &pull);
   p_walk->slope = p_lines->v_slope[k] - pull;
   if (tb_surrogate_has_scales(p)) {
@@ -408,14 +410,16 @@ enum tb_status tb_surrogate_walk_beyond(struct tb_chain* p_chain,
                                  .v_step = p->lines.v_step +
                                            p->lines.v_first[p_walk->k],
                                  .s = s};
-  if (p->has_prior) {
+  const bool has_steps = tb_cv2_rows(p_chain)->type->expansion->steps != NULL;
+  const bool needs_place = p->has_prior || !has_steps;
+  if (needs_place) {
     tb_surrogate_walk_to(p, p_walk, s, v_to);
   }
   return beyond_of(p_chain,
                    p,
                    &rows,
-                   p->has_prior ? v_to : NULL,
-                   &moved,
+                   needs_place ? v_to : NULL,
+                   has_steps ? &moved : NULL,
                    p_log);
 }
 

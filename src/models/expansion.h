@@ -67,7 +67,7 @@ struct tb_model_expansion {
                      double* v_e_to);
 
   /* The same at one place, of which t_i is known: v_t[i] of row i. NULL, and
-   * steps() as well: that is not all that a row is asked. */
+   * steps() as well: a row has several predictors. */
   void (*remainders_of)(const struct tb_model* p_model,
                         const void* v_record,
                         const struct tb_batch* p_batch,

