@@ -345,16 +345,22 @@ beside_library <- function() {
 set_up_beside <- function() {
   use_library(site_library())
   library <- use_library(beside_library())
-  absent <- names(missing_of(c(parsnip = "0", tidybayes = "0")))
+  # the last is what parsnip wants of censored regressions
+  wanted <- c(parsnip = "0", tidybayes = "0", prodlim = "0")
+  absent <- names(missing_of(wanted))
   if (length(absent) > 0) {
     try({
       if (can_use_apt()) {
-        install_by_apt(c("globals", "prettyunits", "purrr", "tidyr"))
+        needs <- c("globals", "prettyunits", "purrr", "tidyr", "prodlim")
+        install_by_apt(needs)
       }
-      install_aside(absent, library)
+      absent <- names(missing_of(wanted))
+      if (length(absent) > 0) {
+        install_aside(absent, library)
+      }
     })
   }
-  absent <- names(missing_of(c(parsnip = "0", tidybayes = "0")))
+  absent <- names(missing_of(wanted))
   if (length(absent) > 0) {
     cat("Not there, tests are skipped:", absent, "\n")
   }

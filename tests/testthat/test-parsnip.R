@@ -104,4 +104,56 @@ test_that("the engine is there when parsnip is loaded after the package", {
   expect_match(paste(out, collapse = ""), "TRUE$")
 })
 
+
+test_that("times to an event predict as tall_surv() does", {
+  skip_if_not_installed("parsnip")
+  skip_if_not_installed("prodlim")
+  skip_if_not_installed("survival")
+  lung <- survival::lung
+  lung$seen <- lung$status == 2
+  formula <- survival::Surv(time, seen) ~ age + sex
+  new <- lung[1:3, ]
+  hazards <- parsnip::set_mode(
+    parsnip::proportional_hazards(),
+    "censored regression"
+  )
+  fit <- engine_fit(hazards, seed = 1, formula = formula, data = lung)
+  own <- tall_surv(formula, lung, seed = 1)
+  expect_s3_class(fit$fit, "tall_surv")
+  expect_identical(coef(fit$fit), coef(own))
+  found <- predict(fit, new, type = "survival", eval_time = c(0, 100, 500))
+  expect_length(found$.pred, 3)
+  expect_named(found$.pred[[1]], c(".eval_time", ".pred_survival"))
+  expect_identical(found$.pred[[1]]$.eval_time, c(0, 100, 500))
+  expect_identical(found$.pred[[1]]$.pred_survival[[1]], 1)
+  curves <- posterior_survfit(own, new, times = c(100, 500))
+  expect_identical(
+    found$.pred[[2]]$.pred_survival[-1],
+    curves$median[curves$id == 2]
+  )
+  hazard <- predict(fit, new, type = "hazard", eval_time = 100)
+  expect_true(all(vapply(hazard$.pred, function(x) x$.pred_hazard > 0, TRUE)))
+  expect_identical(
+    predict(fit, new, type = "time")$.pred_time,
+    unname(predict(own, new, "median"))
+  )
+  rising <- predict(fit, new, type = "linear_pred")$.pred_linear_pred
+  expect_identical(rising, -unname(predict(own, new)))
+  times <- parsnip::survival_reg(dist = "lognormal")
+  times <- parsnip::set_mode(times, "censored regression")
+  fit <- engine_fit(times, seed = 1, formula = formula, data = lung)
+  own <- tall_surv(formula, lung, "lognormal", seed = 1)
+  expect_identical(coef(fit$fit), coef(own))
+  expect_identical(
+    predict(fit, new, type = "linear_pred")$.pred_linear_pred,
+    unname(predict(own, new))
+  )
+  quantiles <- predict(
+    fit, new, type = "quantile", quantile_levels = c(0.2, 0.5)
+  )
+  own <- predict(own, new, "quantile", p = c(0.2, 0.5))
+  found <- matrix(quantiles$.pred_quantile, 3, byrow = TRUE)
+  expect_equal(found, unname(own))
+})
+
 options(before)
