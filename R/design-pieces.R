@@ -59,12 +59,15 @@ most_pieces <- 200
 # that of events.
 usual_pieces <- function(n_event) {
   n <- 25 * max(1, n_event / 1e4)^(1 / 4)
-  floor(max(2, min(n, n_event / 4, most_pieces)))
+  floor(max(2, min(n, n_event / 10, most_pieces)))
 }
 
 # The family with its pieces. y: rows (time, entry, status) of all, or of a
 # sample; weight: of each, NULL: 1.
 settle_pieces <- function(family, y, weight = NULL) {
+  if (!is.null(family$pieces$cuts)) {
+    return(family) # a look has done it
+  }
   weight <- weight %||% rep(1, nrow(y))
   is_event <- y[, 3] == 1
   time <- y[is_event, 1]

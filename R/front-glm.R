@@ -175,6 +175,7 @@ fit_regression.tall_front_glm <- function(front, run) {
   fit <- passed$fit
   if (is.null(fit)) {
     passed <- with_bringing(passed, source)
+    front$blueprint$family <- passed$family %||% front$blueprint$family
   }
   if (is.null(fit) && !is.null(front$store)) {
     fit <- fit_in_store(front, source, run, passed)

@@ -58,11 +58,12 @@
 #' @rdname tall_glm
 NULL
 
-# list(fit, digest, start, reading, why) of rows that are passed over, wherever
-# they lie. fit: NULL where all must be at hand; digest: what they must have
-# then, if a look has found it; start: what passes leave, see start_of_passes():
-# `spent` has all that there were; reading: what the look found, for a store;
-# why: that all must be at hand, NULL where nobody says.
+# list(fit, digest, start, reading, why, family) of rows that are passed over,
+# wherever they lie. fit: NULL where all must be at hand; digest: what they must
+# have then, if a look has found it; start: what passes leave, see
+# start_of_passes(): `spent` has all that there were; reading: what the look
+# found, for a store; why: that all must be at hand, NULL where nobody says;
+# family: what the look made of the response, which `start` is of.
 fit_in_passes <- function(front, source, run) {
   if (!suits_passes(front, run)) {
     return(list())
@@ -72,6 +73,7 @@ fit_in_passes <- function(front, source, run) {
   start <- NULL
   is_looked_at <- FALSE
   kept <- NULL
+  family <- NULL
   trail <- new.env()
   fit <- held_open(source, unless_at_hand(source, tryCatch(
     {
@@ -83,7 +85,7 @@ fit_in_passes <- function(front, source, run) {
       if (has_passes(reading)) {
         reader <- pilot_reader(front, reading)
         front <- settle_reading(front, reading, reader$terms)
-        reading$rows$family <- front$blueprint$family
+        reading$rows$family <- family <- front$blueprint$family
         n_missing <- reading$look$n_missing
         pilot <- rows_of_pilot(reading)
         rows <- settle_database(reading, pilot, run$control$refresh)
@@ -115,7 +117,14 @@ fit_in_passes <- function(front, source, run) {
       start <- start_of_passes(ledger_of_trail(trail))
     }
   }
-  list(fit = fit, digest = digest, start = start, reading = kept, why = needs)
+  list(
+    fit = fit,
+    digest = digest,
+    start = start,
+    reading = kept,
+    why = needs,
+    family = family
+  )
 }
 
 # A look, and passes that found no mode.

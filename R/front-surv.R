@@ -50,7 +50,7 @@
 #'   smooth terms, see [prior_smooth], and of the log hazards in pieces.
 #' @param pieces (whole number, increasing vector of times above 0, or `NULL`)
 #'   Of a hazard in pieces: how many, or where one ends and the next begins.
-#'   `NULL`: 25, fewer where a piece would have less than four events, and more
+#'   `NULL`: 25, fewer where a piece would have less than ten events, and more
 #'   from 10,000 events on, in proportion to the fourth root of their number;
 #'   200 at most.
 #' @param unit (positive number or `NULL`) The unit of time \eqn{b} of

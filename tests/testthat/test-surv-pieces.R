@@ -282,10 +282,14 @@ test_that("pieces end at quantiles of events, and steps have mean 0", {
   # ties by the thousand, of one time and of two
   expect_identical(usual_cuts(rep(2, 1000), rep(1, 1000), 25), 1)
   expect_identical(usual_cuts(rep(c(1, 2), 500), rep(1, 1000), 25), 1)
-  expect_identical(usual_pieces(30), 7)
+  expect_identical(usual_pieces(70), 7)
   expect_identical(usual_pieces(1e4), 25)
   expect_identical(usual_pieces(16e4), 50)
   expect_identical(usual_pieces(1), 2)
+  # what a look has settled stays, where all rows are brought to memory
+  y <- cbind(1:100, 0, 1)
+  family <- settle_pieces(pieces_family(4), y)
+  expect_identical(settle_pieces(family, y[51:100, ]), family)
   withr::local_seed(1)
   time <- stats::rexp(200)
   cuts <- c(0.2, 0.5, 2, 30)
