@@ -11,6 +11,7 @@ local({
     "mixing",
     "noise_tolerance",
     "perplexity",
+    "ph_check",
     "sd_of_fit",
     "sg_resume",
     "smooth_table",

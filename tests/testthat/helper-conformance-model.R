@@ -143,6 +143,7 @@ conformance_models <- function() {
     groups_entries(),
     factors_entries(),
     classes_entries(),
+    pieces_entries(),
     native_entries(),
     custom_entries()
   )

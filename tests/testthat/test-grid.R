@@ -70,10 +70,11 @@ test_that("the grid has every member of every family", {
   # test-factors.R have exact samplers, test-topics.R enumerates; test-native.R
   # holds models of users against built-in ones; sums are regressions without
   # rows, which test-sums.R draws from; test-classes.R has importance sampling,
-  # test-glmer-posterior.R and test-crossed.R grids
+  # test-glmer-posterior.R and test-crossed.R grids; test-surv-pieces.R has
+  # importance sampling and rows that are split
   expect_setequal(
     c(names(problems), "ica", "bpmf", "pmf", "lda", "native", "sums",
-      "classes", "groups", "crossed"),
+      "classes", "groups", "crossed", "pieces"),
     registered("model")
   )
   expect_covered("kernel", c(name_of(kernels), "gibbs"))

@@ -26,17 +26,6 @@ run_pieces <- function(formula, data, ..., iter = 500, chains = 2, seed = 1) {
   )
 }
 
-# Log likelihoods of rows, row by row and piece by piece.
-pieces_by_hand <- function(cuts, alpha, eta, entry, time, seen) {
-  begin <- c(0, cuts)
-  end <- c(cuts, Inf)
-  vapply(seq_along(time), function(i) {
-    stay <- pmax(pmin(time[[i]], end) - pmax(entry[[i]], begin), 0)
-    own <- which(begin < time[[i]] & time[[i]] <= end)
-    seen[[i]] * (alpha[[own]] + eta[[i]]) - sum(stay * exp(alpha + eta[[i]]))
-  }, 0)
-}
-
 test_that("the likelihood is that of the pieces", {
   data <- piece_data(80)
   fit <- run_pieces(
