@@ -61,11 +61,11 @@ test_that("rows are drawn with the probabilities that they must have", {
   expect_equal(theirs$total, ours$total, tolerance = 1e-8)
   expect_equal(theirs$sums$hessian, ours$sums$hessian, tolerance = 1e-9)
   expect_identical(sum(theirs$count == 0), sum(ours$count == 0))
-  expect_gt(sum(theirs$count == 0), 0)
+  # what steps look at always is the same rows
+  always <- function(of) sort(of$psi[of$count == 0])
+  expect_gt(length(always(theirs)), 0)
+  expect_equal(always(theirs), always(ours), tolerance = 1e-9)
   # Poisson counts: their sum and sums by what they were drawn for
-  key <- function(of) paste(signif(of$psi, 8))
-  both <- intersect(key(theirs), key(ours))
-  expect_gt(length(both), 20)
   expect_lt(abs(sum(theirs$count) - draw$rate * ours$total),
     5 * sqrt(draw$rate * ours$total))
   mean_of <- function(of) sum(of$count * of$x[, 2]) / sum(of$count)
