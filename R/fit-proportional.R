@@ -27,9 +27,11 @@
 #' normal posterior, from one Newton step with all other coefficients free,
 #' \eqn{\sum_k g_k s_k}{sum_k g_k s_k} being its slope and \eqn{\sum_k g_k^2
 #' C_k}{sum_k g_k^2 C_k}, \eqn{\sum_k g_k C_k}{sum_k g_k C_k} and \eqn{\sum_k
-#' C_k}{sum_k C_k} the curvatures: what `survival::cox.zph(transform = "log")`
-#' tests (Grambsch & Therneau 1994). A stretch by itself says \eqn{\beta +
-#' C_k^{-1} s_k}{b + C_k^-1 s_k} with covariance \eqn{C_k^{-1}}{C_k^-1}, which
+#' C_k}{sum_k C_k} the curvatures, the last with the precisions \eqn{P} of the
+#' coefficients' priors: what `survival::cox.zph(transform = "log")` tests
+#' (Grambsch & Therneau 1994). A stretch by itself says, with these priors,
+#' whose slope is \eqn{p}, \eqn{\beta + (C_k + P)^{-1} (s_k + p)}{b + (C_k +
+#' P)^-1 (s_k + p)} with covariance \eqn{(C_k + P)^{-1}}{(C_k + P)^-1}, which
 #' `plot()` draws. It costs two passes over the rows, one of them for the times
 #' of events.
 #'
@@ -44,12 +46,14 @@
 #'   \eqn{\gamma_j}{gamma_j}, how much the log hazard ratio grows while time
 #'   grows by the factor \eqn{e}; `sd`, `lower`, `upper`, of its posterior;
 #'   `factor`, by how much the hazard ratio is multiplied from the first tenth
-#'   of the events to the last. `attr(, "stretches")` has a row for each term
+#'   of the events to the last. Changes that the rows do not tell are `NA`.
+#'   `attr(, "stretches")` has a row for each term
 #'   and stretch: `term`, `from`, `to`, `log_ratio`, `lower`, `upper`. Of
 #'   `plot()` a ggplot.
 #' @section Conditions: `tall_error_unsupported` for accelerated failure times,
-#'   rows that are not censored on the right, and frailties that are integrated
-#'   out.
+#'   rows that are not censored on the right, frailties that are integrated out,
+#'   a fit without such columns, and one whose events are all at one time;
+#'   `tall_error_input` for `pieces` of which less than two have events.
 #' @references
 #' Grambsch & Therneau (1994). Proportional hazards tests and diagnostics based
 #' on weighted residuals. *Biometrika* 81, 515.
@@ -86,6 +90,7 @@ ph_check <- function(fit, pieces = NULL, prob = 0.95) {
   })
   events <- do.call(rbind, lapply(events, matrix, ncol = 2))
   cuts <- ph_cuts(pieces, events)
+  check_ph_cuts(cuts, events, pieces)
   sums <- NULL
   over_rows(asked, draws, function(rows) {
     own <- ph_sums(fit, rows, at, cuts)
@@ -104,15 +109,57 @@ check_ph <- function(fit) {
     "frailties that are integrated out"
   }
   if (!is.null(why)) {
-    abort_tall(
-      "unsupported",
-      c(
-        "{.fn ph_check} is not for {why}.",
-        i = "Fit with {.code basehaz = \"piecewise\"}."
-      ),
-      argument = "fit"
+    abort_no_ph(
+      "{.fn ph_check} is not for {why}.",
+      "Fit with {.code basehaz = \"piecewise\"}."
     )
   }
+  if (length(ph_terms(fit)) == 0) {
+    abort_no_ph(
+      "{.fn ph_check} is of columns beside the intercept and smooth terms, of
+       which the fit has none.",
+      "A term {.code x} beside or in place of {.code s(x)} has one."
+    )
+  }
+}
+
+# What it shows: columns but the intercept and those of smooth terms.
+ph_terms <- function(fit) {
+  smooth <- if (has_smooths(fit)) gam_layout(fit)$columns$name
+  setdiff(fit$every_variable[seq_len(fit$n_coef)], c("(Intercept)", smooth))
+}
+
+abort_no_ph <- function(message, hint, frame = parent.frame()) {
+  abort_tall(
+    "unsupported",
+    c(message, i = hint),
+    argument = "fit",
+    .envir = frame
+  )
+}
+
+# A change is seen between stretches that have events.
+check_ph_cuts <- function(cuts, events, pieces) {
+  if (length(unique(piece_of(cuts, events[, 1]))) > 1) {
+    return(invisible())
+  }
+  if (!is.null(pieces) && !is_count_of_pieces(pieces)) {
+    range <- format_number(range(events[, 1]))
+    abort_input(
+      c(
+        "{.arg pieces} must tell apart the times of events.",
+        x = "These are between {range[[1]]} and {range[[2]]}, all in one
+             stretch."
+      ),
+      argument = "pieces",
+      value = pieces
+    )
+  }
+  abort_no_ph(
+    "{.fn ph_check} needs events at two times or more, of which this fit has
+     one.",
+    "Whether an effect changes cannot be seen at one time."
+  )
 }
 
 # events: of time and weight.
@@ -126,9 +173,10 @@ ph_cuts <- function(pieces, events) {
 
 # Of each stretch: `score`, columns x K, and `second`, columns x columns x K;
 # also `log_time`, the sum of log times of its events, and `event`, how many.
+# The last column is of ones.
 ph_sums <- function(fit, rows, at, cuts) {
   n <- nrow(rows$x)
-  x <- rows$x
+  x <- cbind(as.matrix(rows$x), 1)
   d <- ncol(x)
   n_piece <- length(cuts) + 1
   weight <- rows$weight %||% rep(1, n)
@@ -137,7 +185,7 @@ ph_sums <- function(fit, rows, at, cuts) {
     zero <- matrix(0, 1, length(time))
     -drop(response_log_density(fit$family, zero, y, aux = at$aux))
   }
-  mass <- weight * exp(drop(x %*% at$theta) + rows$offset)
+  mass <- weight * exp(drop(rows$x %*% at$theta) + rows$offset)
   end <- hazard_at(rows$y[, 1])
   entry <- numeric(n)
   is_late <- rows$y[, 2] > 0
@@ -169,19 +217,16 @@ ph_sums <- function(fit, rows, at, cuts) {
 
 new_ph <- function(fit, sums, theta, cuts, events, prob) {
   names <- fit$every_variable[seq_len(fit$n_coef)]
-  smooth <- if (has_smooths(fit)) gam_layout(fit)$columns$name
   keep <- which(names != "(Intercept)")
   used <- which(sums$event > 0)
-  # the level of a stretch is free
+  # the level of a stretch is free: columns less their means
   parts <- lapply(used, function(k) {
+    one <- length(names) + 1
     second <- sums$second[, , k]
-    level <- crossprod_level(fit, second, names)
+    mean <- second[keep, one] / second[one, one]
     list(
-      score = sums$score[keep, k] -
-        drop(level$share %*% sums$score[level$at, k])[keep],
-      second = (second - level$share %*% second[level$at, , drop = FALSE])[
-        keep, keep, drop = FALSE
-      ]
+      score = sums$score[keep, k] - mean * sums$score[one, k],
+      second = second[keep, keep, drop = FALSE] - outer(mean, second[one, keep])
     )
   })
   log_time <- sums$log_time[used] / sums$event[used]
@@ -189,13 +234,21 @@ new_ph <- function(fit, sums, theta, cuts, events, prob) {
   sum_of <- function(what, by = rep(1, length(g))) {
     Reduce(`+`, Map(function(part, w) w * part[[what]], parts, by))
   }
-  prior <- ph_prior(fit, keep)
-  inverse <- solve(sum_of("second") + prior)
+  prior <- ph_prior(fit, keep, theta[keep])
+  inverse <- joint_covariance(sum_of("second") + prior$precision)
+  if (is.null(inverse)) {
+    abort_no_ph(
+      "{.fn ph_check} cannot tell the columns apart: over the rows at risk they
+       depend on each other.",
+      "Drop some of them, or give proper priors."
+    )
+  }
   cross <- sum_of("second", g)
-  away <- theta[keep] - fit$prior$location[keep]
-  slope <- sum_of("score") - drop(prior %*% away)
+  slope <- sum_of("score") + prior$slope
   change <- sum_of("score", g) - drop(cross %*% inverse %*% slope)
-  bend <- diag(sum_of("second", g^2)) - rowSums((cross %*% inverse) * cross)
+  alone <- diag(sum_of("second", g^2))
+  bend <- alone - rowSums((cross %*% inverse) * cross)
+  bend[!(bend > 1e-10 * alone)] <- NA
   change <- change / bend
   sd <- 1 / sqrt(bend)
   z <- stats::qnorm(interval_probs(prob)[[2]])
@@ -208,40 +261,31 @@ new_ph <- function(fit, sums, theta, cuts, events, prob) {
     upper = change + z * sd,
     factor = exp(change * diff(ends))
   )
-  stretches <- ph_stretches(parts, theta[keep], names[keep], z)
+  stretches <- ph_stretches(parts, prior, theta[keep], names[keep], z)
   last <- max(events[, 1])
-  edges <- cbind(from = c(0, cuts), to = c(cuts, max(last, cuts)))[used, ]
+  edges <- cbind(from = c(0, cuts), to = c(cuts, max(last, cuts)))
+  edges <- edges[used, , drop = FALSE]
   stretches <- cbind(
     stretches["term"],
     edges[stretches$k, , drop = FALSE],
     stretches[c("log_ratio", "lower", "upper")]
   )
-  shown <- !table$term %in% smooth
+  is_shown <- function(term) term %in% ph_terms(fit)
+  shown <- is_shown(table$term)
   structure(
     table[shown, ],
     row.names = seq_len(sum(shown)),
     class = c("tall_ph", "data.frame"),
-    stretches = stretches[!stretches$term %in% smooth, ],
+    stretches = stretches[is_shown(stretches$term), ],
     coefficients = stats::setNames(theta[keep], names[keep])[shown],
     prob = prob
   )
 }
 
-# What is left out of the columns in a stretch: their means, where there is an
-# intercept. list(at, share): its column, and the others' regression on it.
-crossprod_level <- function(fit, second, names) {
-  at <- which(names == "(Intercept)")
-  share <- if (length(at) == 1) {
-    second[, at, drop = FALSE] / second[at, at]
-  } else {
-    matrix(0, nrow(second), 0)
-  }
-  list(at = at, share = share)
-}
-
-# Precisions of normal priors of these coefficients, of a smooth term's columns
-# at their posterior means: those of the others change little.
-ph_prior <- function(fit, keep) {
+# list(precision, slope) of normal priors of these coefficients, theta; of a
+# smooth term's columns at their posterior means: those of the others change
+# little.
+ph_prior <- function(fit, keep, theta) {
   precision <- own_priors(fit)(
     unname(fit_moments(fit)$mean)[seq_len(n_seen_of(fit))],
     "weight"
@@ -253,7 +297,9 @@ ph_prior <- function(fit, keep) {
     precision[at] <- precision[at] +
       drop(mixture_precision(mixture, as.matrix(unname(scales))))
   }
-  precision[keep, keep, drop = FALSE]
+  precision <- precision[keep, keep, drop = FALSE]
+  away <- theta - fit$prior$location[keep]
+  list(precision = precision, slope = -drop(precision %*% away))
 }
 
 weighted_quantiles <- function(events, probs) {
@@ -262,16 +308,16 @@ weighted_quantiles <- function(events, probs) {
   events[at, 1][findInterval(probs, share) + 1]
 }
 
-# Log hazard ratios of each stretch by itself.
-ph_stretches <- function(parts, theta, names, z) {
+# Log hazard ratios of each stretch by itself; NA where it does not tell them.
+ph_stretches <- function(parts, prior, theta, names, z) {
   rows <- lapply(seq_along(parts), function(k) {
     part <- parts[[k]]
-    inverse <- tryCatch(solve(part$second), error = function(e) NULL)
+    inverse <- joint_covariance(part$second + prior$precision)
     if (is.null(inverse)) {
-      return(NULL)
+      inverse <- matrix(NA_real_, length(theta), length(theta))
     }
-    at <- theta + drop(inverse %*% part$score)
-    sd <- sqrt(pmax(diag(inverse), 0))
+    at <- theta + drop(inverse %*% (part$score + prior$slope))
+    sd <- sqrt(diag(inverse))
     data.frame(
       term = names,
       k = k,
@@ -319,6 +365,7 @@ plot.tall_ph <- function(x, ...) {
   check_no_dots(...)
   rlang::check_installed("ggplot2", "to plot changes of effects")
   shown <- attr(x, "stretches")
+  shown <- shown[!is.na(shown$log_ratio), ]
   shown$term <- factor(shown$term, x$term)
   shown$middle <- (shown$from + shown$to) / 2
   constant <- data.frame(

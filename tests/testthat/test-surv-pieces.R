@@ -413,3 +413,43 @@ test_that("effects that change with time are seen", {
   )
   expect_refusals("tall_error_input", ph_check(cox), ph_check(fit, prob = 2))
 })
+
+test_that("proportional hazards are checked in awkward designs", {
+  withr::local_seed(12)
+  n <- 400
+  data <- data.frame(
+    x = stats::rnorm(n),
+    f = rep_len(c("u", "v"), n),
+    g = sample(letters[1:6], n, TRUE)
+  )
+  data$twice <- 2 * data$x
+  data$time <- stats::rexp(n, exp(0.5 * data$x))
+  data$seen <- data$time < 1
+  data$time <- pmin(data$time, 1)
+  check <- function(formula, ...) {
+    suppressWarnings(ph_check(run_pieces(formula, data, ..., iter = 200)))
+  }
+  one <- check(Surv(time, seen) ~ x + f)
+  # a level for each stretch, whatever the columns: the same at other columns
+  other <- check(Surv(time, seen) ~ 0 + x + f)
+  at <- match("x", other$term)
+  expect_lt(abs(one$change[[1]] - other$change[[at]]), 0.2 * one$sd[[1]])
+  expect_lt(abs(other$sd[[at]] / one$sd[[1]] - 1), 0.05)
+  # what rows do not tell is NA, or left to the priors
+  tied <- check(Surv(time, seen) ~ x + twice)
+  expect_identical(nrow(tied), 2L)
+  grouped <- check(Surv(time, seen) ~ x + (1 | g))
+  expect_true("x" %in% grouped$term)
+  expect_lt(abs(grouped$change[[1]] - one$change[[1]]), one$sd[[1]])
+  # nothing to look at
+  expect_refusals(
+    "tall_error_unsupported",
+    check(Surv(time, seen) ~ 1),
+    check(Surv(time, seen) ~ s(x))
+  )
+  fit <- run_pieces(Surv(time, seen) ~ x, data, iter = 100)
+  expect_refusals("tall_error_input", ph_check(fit, pieces = c(5000, 6000)))
+  data$seen <- seq_len(n) == 7
+  fit <- suppressWarnings(run_pieces(Surv(time, seen) ~ x, data, iter = 100))
+  expect_refusals("tall_error_unsupported", ph_check(fit))
+})
