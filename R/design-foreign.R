@@ -50,19 +50,28 @@ own_parameters <- function(formulas) {
   ifelse(nzchar(given), given, left)
 }
 
-abort_own_predictors <- function(formula, names) {
+# base: the family that was asked for, NULL: of a front end that takes one
+# formula.
+abort_own_predictors <- function(formula, names, base = NULL) {
   names <- names[nzchar(names)]
   shown <- if (length(names) > 0) {
     paste0("`", names, "`", collapse = ", ")
   } else {
     "other parameters"
   }
+  own <- if (!is.null(base)) second_predictors[[base$name]]$name
   hint <- if (any(c("hu", "zi") %in% names)) {
-    "`family = hurdle_poisson()` has `hu`, the probability of a 0."
+    paste(
+      "`hurdle_poisson()` has `hu`, `zero_inflated_poisson()` has `zi`, the",
+      "probability of a 0, in `tall_glm()`."
+    )
+  } else if (!is.null(own)) {
+    paste0("This family has a formula of `", own, "` beside it.")
   } else {
     paste(
-      "Leave them out: such parameters are the same for all rows, and",
-      "sampled. Others are for `model_custom()`."
+      "`tall_glm()` takes `sigma ~ z` of gaussian() and student(), `shape ~ z`",
+      "of neg_binomial_2() and Gamma(\"log\"), `phi ~ z` of",
+      "beta_regression(). Left out, they are the same for all rows."
     )
   }
   abort_formulas(

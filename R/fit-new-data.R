@@ -61,8 +61,17 @@ frame_design <- function(fit, newdata) {
   terms <- stats::delete.response(fit$terms)
   frame <- prediction_frame(fit, terms, newdata)
   tell_extrapolation(terms, newdata)
-  x <- source_design(fit, terms, frame)
+  x <- fit_design(fit, terms, frame)
   list(x = x, offset = stats::model.offset(frame))
+}
+
+# The design of rows in the fit's terms, or in those of both its formulas.
+fit_design <- function(fit, terms, frame) {
+  if (is.null(fit$dpar)) {
+    source_design(fit, terms, frame)
+  } else {
+    new_dpar_designs(fit$dpar, frame)
+  }
 }
 
 matrix_design <- function(fit, newdata) {

@@ -48,7 +48,8 @@ light_fit <- function(fit) {
     "widths",
     "activation",
     "scaling",
-    "groups"
+    "groups",
+    "dpar"
   )
   structure(unclass(fit)[intersect(own, names(fit))], class = class(fit))
 }
@@ -137,11 +138,22 @@ usual_draws <- function(fit, n, scale, most = setting("large_matrix")) {
   if (!is_linear) affordable_draws(fit, n, most)
 }
 
+# What the law of the responses of these rows has in the places of predictors,
+# draws x rows, or x these: entries draw from it.
+response_law <- function(fit, rows, draws) {
+  UseMethod("response_law")
+}
+
+#' @export
+response_law.tall_regression <- function(fit, rows, draws) {
+  predictor(fit, rows, draws, "response")
+}
+
 # ---- draws -------------------------------------------------------------------
 
 # Responses of these rows, draws x rows, column by column; classes count from 1.
 response_draws <- function(fit, rows, draws) {
-  mu <- predictor(fit, rows, draws, "response")
+  mu <- response_law(fit, rows, draws)
   shape <- dim(mu)[1:2]
   is_missing <- is.na(if (length(dim(mu)) == 3) mu[, , 1] else mu)
   entry <- if (has_class_response(fit)) "categorical" else fit$family

@@ -74,6 +74,9 @@ print_more <- function(n) {
 
 # A line of the header, or as many as the console's width takes.
 cat_field <- function(label, text) {
+  if (is.null(text)) {
+    return(invisible())
+  }
   indent <- strrep(" ", nchar(label))
   lines <- strwrap(text, getOption("width") - nchar(label) + 1)
   cat(paste0(c(label, rep(indent, length(lines) - 1)), lines, "\n"), sep = "")
@@ -93,9 +96,7 @@ cat_within_width <- function(code) {
 }
 
 print_header <- function(fit, n_draws) {
-  if (!is.null(fit$formula)) {
-    cat_field("Formula: ", deparse1(fit$formula))
-  }
+  cat_field("Formula: ", formula_text(fit))
   cat(family_text(fit))
   if (fit$n_data > 0) {
     cat("Data:    ", data_text(fit), "\n", sep = "")
@@ -132,7 +133,7 @@ family_text <- function(fit) {
   if (!is.null(fit$basehaz)) {
     return(hazard_text(fit))
   }
-  family <- fit$family
+  family <- shown_family(fit)
   if (inherits(fit, "tall_classes")) {
     facts <- class_methods[[fit$method]]
     name <- if (facts$is_ordered) "cumulative" else "multinomial"

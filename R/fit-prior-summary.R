@@ -97,7 +97,7 @@ print.tall_prior_summary <- function(x, digits = 3, ...) {
   check_no_dots(...)
   digits <- check_digits(digits)
   table <- x$table
-  is_intercept <- grepl("^(.*:)?\\(Intercept\\)$", table$variable)
+  is_intercept <- grepl("^(.*[:_])?\\(Intercept\\)$", table$variable)
   is_aux <- table$variable %in% x$auxiliary
   is_coef <- !is_intercept & !is_aux & !x$of_thresholds & !x$of_smooths
   cat("Priors\n------\n")

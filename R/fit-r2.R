@@ -77,11 +77,12 @@ bayes_R2.tall_regression <- function(
 # list(mean, variance) of the responses of these rows, draws x rows. Where there
 # are trials those are counts. Precisions are `weight`.
 r2_moments <- function(fit, rows, draws) {
-  mu <- predictor(fit, rows, draws, "response")
+  mu <- response_law(fit, rows, draws)
   if (is.null(rows$trials)) {
     variance <- response_variance(fit$family, mu, rows$weight, draws$aux)
     check_finite_variance(variance)
-    return(list(mean = mu, variance = variance))
+    mean <- if (length(dim(mu)) == 3) first_of_two(mu) else mu
+    return(list(mean = mean, variance = variance))
   }
   each <- rep(rows$trials, each = nrow(mu))
   variance <- response_variance(fit$family, mu, rows$trials, draws$aux)

@@ -107,6 +107,11 @@ residuals.tall_regression <- function(
 
 # f(rows, mu)
 row_residuals <- function(fit, type) {
+  UseMethod("row_residuals")
+}
+
+#' @export
+row_residuals.tall_regression <- function(fit, type) {
   if (has_class_response(fit)) {
     return(function(rows, mu) 1 - mu[cbind(seq_along(rows$y), rows$y)])
   }
@@ -236,7 +241,7 @@ family.tall_regression <- function(object, ...) {
   if (is.null(found)) {
     abort_tall(
       "unsupported",
-      "A {family$name} response has no {.cls family}."
+      "A {family_name(family)} response has no {.cls family}."
     )
   }
   found
@@ -277,7 +282,7 @@ update.tall_regression <- function(object, formula., ..., evaluate = TRUE) {
   check_flag(evaluate)
   changed <- object$call
   if (!missing(formula.)) {
-    changed$formula <- stats::update(formula(object), formula.)
+    changed$formula <- changed_formula(object, formula.)
   } else if (!rlang::is_formula(changed$formula)) {
     # a variable's name, perhaps one of another function
     changed$formula <- formula(object)
@@ -302,10 +307,20 @@ update.tall_regression <- function(object, formula., ..., evaluate = TRUE) {
   eval(changed, where)
 }
 
+# Of several formulas the first, that of the mean.
+changed_formula <- function(fit, change) {
+  now <- formula(fit)
+  if (!is.null(fit$dpar)) {
+    now[[1]] <- stats::update(now[[1]], change)
+    return(now)
+  }
+  stats::update(now, change)
+}
+
 # Where a fit's call means what it did: here, or with variables of the function
 # that the fit was made in, which the formula remembers.
 call_home <- function(fit, changed, here) {
-  home <- environment(stats::formula(fit))
+  home <- environment(fit$formula %||% stats::formula(fit))
   names <- setdiff(all.vars(changed), c(fit$columns, "."))
   found <- list()
   for (name in names) {

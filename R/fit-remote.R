@@ -397,6 +397,6 @@ own_design <- function(fit) {
   }
   fit <- fit_of_rows(fit)
   frame <- fit$rows$frame
-  x <- source_design(fit, fit$terms, frame)
+  x <- fit_design(fit, fit$terms, frame)
   list(x = x, offset = stats::model.offset(frame))
 }

@@ -287,7 +287,7 @@ prediction_trials <- function(fit, newdata, trials, n) {
 }
 
 response_kind <- function(fit) {
-  if (has_class_response(fit)) "categorical" else fit$family$name
+  if (has_class_response(fit)) "categorical" else family_name(fit$family)
 }
 
 # NULL: one each.

@@ -363,6 +363,9 @@ shape_request <- function(x, of) {
     class(x)[[1]],
     tall_request = fields(response_name = shape_string),
     tall_request_glm = fields(family = family, sparse = maybe(shape_flag)),
+    tall_request_dpar = fields(family = family, dpar = function(x, of) {
+      inherits(x, "tall_dpar_parts") && is.list(x)
+    }),
     tall_request_groups = fields(family = family, bars = shape_bars),
     tall_request_crossed = fields(family = family, bars = shape_crossed_bars),
     tall_request_classes = fields(is_ordered = shape_flag),

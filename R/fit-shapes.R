@@ -223,6 +223,23 @@ class_shapes <- list(
     effect_draws = maybe(shape_array(NULL)),
     engine = maybe(function(x, of) inherits(x, "tall_gam"))
   )),
+  tall_dpar = utils::modifyList(formula_shapes, list(
+    n_coef = function(x, of) {
+      shape_count(x, of) && x == sum(of$parts$width) && x <= of$n_every
+    },
+    width = function(x, of) shape_numbers(x, of) && length(x) == 2,
+    dpar = fields(
+      name = shape_string,
+      formulas = every(shape_formula),
+      terms = every(shape_terms),
+      contrasts = every(maybe(shape_contrasts))
+    ),
+    blueprint = shape_blueprint("dpar", fields(
+      prior = every(shape_prior_spec),
+      prior_intercept = every(shape_prior_spec),
+      prior_aux = every(shape_prior_spec)
+    ))
+  )),
   tall_surv = list(basehaz = shape_string, horizon = shape_number),
   tall_classes = utils::modifyList(formula_shapes, list(
     method = function(x, of) rlang::is_string(x) && x %in% names(class_methods),

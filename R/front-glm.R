@@ -8,7 +8,8 @@
 #' line `Plan` of a printed fit says which it was, and why.
 #'
 #' @param formula (formula) As in [stats::glm()]: factors, interactions and
-#'   [offset()] are fine; group-level terms such as `(1 | g)` are refused. What
+#'   [offset()] are fine; group-level terms such as `(1 | g)` are refused. A list
+#'   of two: see *Formulas of two parameters*. What
 #'   brms' `bf()` makes of one formula is that formula, in all front ends. Of a
 #'   Gaussian response, also of [tall_gam()] and [tall_glmer()], the left side
 #'   may be `y | cens(status)` or `y | cens(status, y2)`, as in brms, for
@@ -24,7 +25,8 @@
 #' @param family (family object, function or string) [gaussian()], [binomial()],
 #'   [poisson()], with their canonical links; `binomial("probit")`,
 #'   `binomial("cloglog")`, `Gamma("log")`; [neg_binomial_2()], [student()],
-#'   [beta_regression()], [truncated_poisson()], [hurdle_poisson()]. A
+#'   [beta_regression()], [truncated_poisson()], [hurdle_poisson()],
+#'   [zero_inflated_poisson()]. A
 #'   binomial response is 0/1, logical, a factor with two levels,
 #'   `cbind(successes, failures)`, or a proportion with the number of trials as
 #'   `weights`, as in [stats::glm()]; their product, the number of successes,
@@ -91,7 +93,24 @@
 #' its mean. With weights that is the response's
 #' standard deviation at weight 1, see [prior_exponential()].
 #'
-#' @return A [`tall_fit`][tall_fit] of class `c("tall_glm", "tall_fit")`.
+#' @section Formulas of two parameters:
+#' `list(y ~ x, sigma ~ z)`, or brms' `bf(y ~ x, sigma ~ z)`, has a regression
+#' of the second parameter, too: `sigma` of [gaussian()] and [student()], `shape`
+#' of [neg_binomial_2()] and `Gamma("log")`, `phi` of [beta_regression()], whose
+#' logarithm is linear, and `zi` of [zero_inflated_poisson()], whose logit is:
+#' \deqn{\log\sigma_i = z_i^\top \gamma.}{log sigma_i = z_i'c.} Its coefficients
+#' are `sigma_(Intercept)`, `sigma_z`. Priors are those of the mean's
+#' coefficients, on the scale of the link; with `autoscale` that of the
+#' intercept of `sigma` is centred at the log standard deviation of the response.
+#' A list by name has one of each: `prior = list(mu = prior_normal(), sigma =
+#' prior_normal(0, 1))`. Rows are brought to memory. Draws are exact where rows
+#' are few, with steps that look at all of them; of many rows steps are those of
+#' [kernel_sgld()] with `gradient_cv(order = 2)`. Predictions, `loo()` and others
+#' are those of the whole law; [posterior-dpar] has the second parameter by
+#' itself.
+#'
+#' @return A [`tall_fit`][tall_fit] of class `c("tall_glm", "tall_fit")`; with
+#'   formulas of two parameters `c("tall_dpar", "tall_regression", "tall_fit")`.
 #' @section Conditions: `tall_error_source` for a source that fails, or gives
 #' other rows in another pass; `tall_error_memory` where rows, or what is made
 #' of them, do not fit in memory.
@@ -143,6 +162,23 @@ tall_glm <- function(
   check_sparse(sparse)
   check_glm_front(prior_PD, run, keep_data, store, sparse)
   storage <- check_choice(storage, names(storage_types))
+  if (has_dpar(formula, family)) {
+    idle <- c(
+      sigma = !is.null(sigma),
+      sparse = isTRUE(sparse),
+      prior_PD = prior_PD,
+      monitor = !is.null(run$monitor),
+      store = !is.null(store)
+    )
+    return(fit_dpar(
+      environment(),
+      match.call(),
+      parent.frame(),
+      run,
+      idle,
+      !missing(prior_aux)
+    ))
+  }
   priors <- glm_priors(prior, prior_intercept, prior_aux)
   family <- resolve_family(family)
   asked <- new_asked("tall_glm", match.call(), parent.frame(), environment())

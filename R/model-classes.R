@@ -169,7 +169,8 @@ build_model.tall_blueprint_classes <- function(blueprint, rows) {
     proper_coordinates = if (!is.null(counts)) cuts,
     traits = model_traits(
       start = class_start(ncol(x), rows$y, n_class, is_ordered),
-      has_classes = TRUE
+      has_classes = TRUE,
+      has_several = TRUE
     ),
     label = "model_classes",
     store = store_of(blueprint$storage, x)

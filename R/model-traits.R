@@ -22,6 +22,7 @@
 #   a design? Then it has a `family`, and `n_coef` of them.
 # has_data_free: has the likelihood a part that no row carries? A Gibbs
 #   posterior cannot scale it.
+# has_several: does a row act through several predictors?
 # is_far_from_normal: is it known before anyone has looked?
 # is_grouped: are its rows groups, whose effects are integrated out?
 # is_noisy: is noise added to its gradients?
@@ -41,6 +42,7 @@ usual_traits <- list(
   has_classes = FALSE,
   has_columns = FALSE,
   has_data_free = FALSE,
+  has_several = FALSE,
   is_far_from_normal = FALSE,
   is_grouped = FALSE,
   is_noisy = FALSE,

@@ -106,6 +106,8 @@ no_remainders <- function(model) {
       if (model$traits$n_aux > 1) " are" else " is", " sampled")
   } else if (model$traits$has_classes) {
     "the response has several classes"
+  } else if (model$traits$has_several) {
+    "its rows have several predictors"
   } else {
     "its rows have no bounds"
   }

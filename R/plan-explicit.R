@@ -308,7 +308,7 @@ check_has_remainders <- function(model, name) {
   } else {
     paste0(
       "the third derivative of a response of family \"",
-      model$family$name,
+      family_name(model$family),
       "\" has no bound"
     )
   }

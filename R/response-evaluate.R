@@ -46,20 +46,23 @@ response_mean <- function(family, eta) {
   .Call(ffi_response_mean, facts$place, eta, n_predictor)
 }
 
-# Variances of responses with these means, draws x rows: of precision `weight`,
-# or of the proportion among `weight` trials. aux: see aux_matrix().
+# Variances of responses with these means, draws x rows (x predictors): of
+# precision `weight`, or of the proportion among `weight` trials. aux: see
+# aux_matrix().
 response_variance <- function(family, mean, weight = NULL, aux = NULL) {
   place <- response_facts(family)$place
   n_draw <- NROW(mean)
+  shape <- dim(mean)
+  n_row <- if (length(shape) == 3) shape[[2]] else length(mean) / n_draw
   out <- .Call(
     ffi_response_variance,
     place,
     mean,
     n_draw,
-    if (!is.null(weight)) rep_len(as.double(weight), length(mean) / n_draw),
+    if (!is.null(weight)) rep_len(as.double(weight), n_row),
     aux_matrix(family, aux, n_draw)
   )
-  dim(out) <- dim(mean)
+  dim(out) <- if (length(shape) == 3) shape[1:2] else shape
   out
 }
 

@@ -27,7 +27,14 @@ response_entries <- function() {
     lognormal = response_lognormal,
     loglogistic = response_loglogistic,
     censored_gaussian = response_censored_gaussian,
-    truncated_neg_binomial = response_truncated_neg_binomial
+    truncated_neg_binomial = response_truncated_neg_binomial,
+    gaussian_sigma = response_gaussian_sigma,
+    student_sigma = response_student_sigma,
+    neg_binomial_2_shape = response_neg_binomial_2_shape,
+    Gamma_shape = response_gamma_shape,
+    beta_phi = response_beta_phi,
+    zero_inflated_poisson = response_zero_inflated_poisson,
+    zero_inflated_negbinomial = response_zero_inflated_negbinomial
   )
 }
 
@@ -158,6 +165,16 @@ new_family <- function(
   out
 }
 
+# What users call it: of an entry with a second predictor that of the first.
+family_name <- function(family) {
+  for (name in names(second_predictors)) {
+    if (identical(second_predictors[[name]]$entry, family$name)) {
+      return(name)
+    }
+  }
+  family$name
+}
+
 # One that a front end hands to another as `family`.
 inner_family <- function(entry) {
   structure(new_family(entry), class = "tall_inner_family")
@@ -188,6 +205,7 @@ resolve_family <- function(family) {
   }
   check_not_quasi(family)
   check_not_data(family)
+  check_not_inflated(family)
   known <- regression_responses()
   if (rlang::is_string(family)) {
     family <- known_as(family)
@@ -229,6 +247,22 @@ resolve_family <- function(family) {
     new_family(entry, family$link, family, family$aux)
   } else {
     new_family(entry, family$link, aux = theta_of(family))
+  }
+}
+
+# Of front ends that have one predictor a row.
+check_not_inflated <- function(family) {
+  name <- zero_inflated_name(family)
+  if (!is.null(name)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.arg family} must have one predictor, and {.fn {name}} has two.",
+        i = "{.fn tall_glm} fits it."
+      ),
+      argument = "family",
+      value = name
+    )
   }
 }
 

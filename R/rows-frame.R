@@ -30,6 +30,11 @@ request_classes <- function(is_ordered) {
   frame_request("classes", is_ordered = is_ordered)
 }
 
+# family: with both predictors; dpar: of dpar_terms().
+request_dpar <- function(family, dpar) {
+  frame_request("dpar", family = family, dpar = dpar)
+}
+
 request_network <- function() {
   frame_request("network")
 }
@@ -175,5 +180,21 @@ read_frame.tall_request_network <- function(request, frame) {
     likelihood = parts$likelihood,
     scaling = parts$scaling,
     contrasts = parts$contrasts
+  )
+}
+
+#' @export
+read_frame.tall_request_dpar <- function(request, frame) {
+  sides <- frame_sides(frame, request$family)
+  made <- dpar_designs(request$dpar, frame)
+  rows_memory(
+    made$x,
+    sides$y,
+    sides$weights,
+    sides$offset,
+    response_name(frame),
+    family = request$family,
+    contrasts = made$contrasts,
+    width = made$width
   )
 }

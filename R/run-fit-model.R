@@ -44,11 +44,18 @@ keep_data_classes <- c(
   "tall_nn",
   "tall_ica",
   "tall_factorize",
-  "tall_classes"
+  "tall_classes",
+  "tall_dpar"
 )
 
 # Fits of front ends whose rows have a response and a design.
-regression_fronts <- c("tall_glm", "tall_glmer", "tall_nn", "tall_classes")
+regression_fronts <- c(
+  "tall_glm",
+  "tall_glmer",
+  "tall_nn",
+  "tall_classes",
+  "tall_dpar"
+)
 
 # All classes of a fit of a front end. class: those of its own.
 whole_class <- function(class) {

@@ -3,6 +3,7 @@
 #include "models/glm-inside.h"
 
 #include "base/blas.h"
+#include "models/rows.h"
 
 #include <math.h>
 
@@ -241,15 +242,7 @@ void glm_curvature_prior(const struct tb_model* p_model,
     p_sums->v_hessian[(p_glm->n_coef + k) * (n_dim + 1)] +=
         tb_response_sampled(&p_glm->response, k)->information * weight;
   }
-  *p_sums->p_log_lik += tb_prior_curvature(&p_glm->prior,
-                                           v_theta,
-                                           v_round,
-                                           v_prior,
-                                           p_sums->v_hessian,
-                                           n_dim);
-  for (size_t j = 0; j < n_dim; ++j) {
-    p_sums->v_gradient[j] += v_prior[j];
-  }
+  tb_curvature_add_prior(&p_glm->prior, v_theta, v_round, v_prior, p_sums);
 }
 
 /* v_eta := the predictors of a block of rows at many points: one matrix

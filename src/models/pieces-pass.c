@@ -15,6 +15,7 @@
 #include "models/pieces-inside.h"
 
 #include "base/blas.h"
+#include "models/rows.h"
 
 #include <math.h>
 #include <string.h>
@@ -276,18 +277,12 @@ void pieces_curvature_prior(const struct tb_model* p_model,
                             double weight,
                             const struct tb_curvature* p_sums) {
   const struct pieces* p = p_model->p_self;
-  const size_t n_dim = p_model->n_dim;
-  double* v_prior = p_work->p_scratch;
   (void)weight;
-  *p_sums->p_log_lik += tb_prior_curvature(&p->prior,
-                                           v_theta,
-                                           v_round,
-                                           v_prior,
-                                           p_sums->v_hessian,
-                                           n_dim);
-  for (size_t j = 0; j < n_dim; ++j) {
-    p_sums->v_gradient[j] += v_prior[j];
-  }
+  tb_curvature_add_prior(&p->prior,
+                         v_theta,
+                         v_round,
+                         p_work->p_scratch,
+                         p_sums);
 }
 
 enum tb_status pieces_log_lik_many(const struct tb_model* p_model,

@@ -17,7 +17,8 @@
   MEMBER(pieces)                                                               \
   MEMBER(sums)                                                                 \
   MEMBER(groups)                                                               \
-  MEMBER(crossed)
+  MEMBER(crossed)                                                              \
+  MEMBER(predictors)
 
 #define MEMBER(name) extern const struct tb_model_type tb_model_##name;
 MEMBERS

@@ -76,6 +76,23 @@ enum tb_status tb_model_square_norms(const struct tb_model* p_model,
   return status;
 }
 
+void tb_curvature_add_prior(const struct tb_prior* p_prior,
+                            const double* v_theta,
+                            const double* v_round,
+                            double* v_own,
+                            const struct tb_curvature* p_sums) {
+  const size_t n_dim = p_prior->n_dim;
+  *p_sums->p_log_lik += tb_prior_curvature(p_prior,
+                                           v_theta,
+                                           v_round,
+                                           v_own,
+                                           p_sums->v_hessian,
+                                           n_dim);
+  for (size_t j = 0; j < n_dim; ++j) {
+    p_sums->v_gradient[j] += v_own[j];
+  }
+}
+
 enum tb_status tb_model_no_rows(const struct tb_model* p_model,
                                 const struct tb_workspace* p_work,
                                 const double* v_theta,

@@ -21,7 +21,14 @@
   MEMBER(lognormal_log)                                                        \
   MEMBER(loglogistic_log)                                                      \
   MEMBER(censored_gaussian)                                                    \
-  MEMBER(truncated_neg_binomial_log)
+  MEMBER(truncated_neg_binomial_log)                                           \
+  MEMBER(gaussian_sigma)                                                       \
+  MEMBER(student_sigma)                                                        \
+  MEMBER(neg_binomial_shape)                                                   \
+  MEMBER(gamma_shape)                                                          \
+  MEMBER(beta_phi)                                                             \
+  MEMBER(zero_inflated_poisson)                                                \
+  MEMBER(zero_inflated_negbinomial)
 
 #define MEMBER(name) extern const struct tb_response_type tb_response_##name;
 MEMBERS

@@ -144,6 +144,7 @@ conformance_models <- function() {
     factors_entries(),
     classes_entries(),
     pieces_entries(),
+    dpar_entries(),
     native_entries(),
     custom_entries()
   )

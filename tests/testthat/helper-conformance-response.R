@@ -6,7 +6,8 @@
 # range (the whole line) where y is continuous; aux: natural values of the
 # auxiliary parameters; size: trials, or classes. Of rows of several columns
 # values and outside are matrices, whole(y) the rows that are seen at y, and
-# mean(eta) that of their law, where the tables have another; rate: how fast
+# mean(eta) that of their law, where the tables have another; inflates: is the
+# largest density one of other second predictors, too? rate: how fast
 # what says of them changes in eta, 1 mostly.
 conformance_responses <- function() {
   times <- list(
@@ -108,6 +109,43 @@ conformance_responses <- function() {
       whole = function(y) cbind(y, 0, 1),
       aux = 1.7
     ),
+    gaussian_sigma = list(
+      values = c(-1.2, 0, 3),
+      outside = c(NaN, Inf)
+    ),
+    student_sigma = list(
+      values = c(-1.2, 0, 3),
+      outside = c(NaN, Inf),
+      aux = 9
+    ),
+    neg_binomial_2_shape = list(
+      values = c(0, 1, 2, 7, 40),
+      outside = c(-1, 0.5, NaN, Inf),
+      all = 0:4000
+    ),
+    Gamma_shape = list(
+      values = c(0.02, 0.7, 1, 5),
+      outside = c(-1, 0, NaN, Inf),
+      range = c(0, Inf)
+    ),
+    beta_phi = list(
+      values = c(0.02, 0.5, 0.9),
+      outside = c(-0.1, 0, 1, 1.1, NaN),
+      range = c(0, 1)
+    ),
+    zero_inflated_poisson = list(
+      values = c(0, 1, 2, 7),
+      outside = c(-1, 0.5, NaN),
+      all = 0:400,
+      inflates = TRUE
+    ),
+    zero_inflated_negbinomial = list(
+      values = c(0, 1, 2, 7, 40),
+      outside = c(-1, 0.5, NaN, Inf),
+      all = 0:4000,
+      aux = 1.7,
+      inflates = TRUE
+    ),
     categorical = list(
       values = c(0, 1, 2),
       outside = c(-1, 0.5, 3, NaN),
@@ -143,6 +181,10 @@ response_columns <- c(
 # several predictors a row, such as those of classes
 has_predictors <- function(case) {
   case$n_predictor != 1
+}
+
+is_of_classes <- function(case) {
+  case$n_predictor == 0
 }
 
 # A column at predictors eta (rows, or rows x classes). aux: NULL: the case's,
@@ -219,20 +261,24 @@ law_response_slopes <- function(case) {
   expect_slope(negative, column("curvature"), at$eta, "curvature")
 }
 
-law_response_classes <- function(case) {
+law_response_predictors <- function(case) {
   set.seed(1)
   n <- 60
-  eta <- matrix(rnorm(3 * n, sd = rep(c(0.5, 3, 20), n)), ncol = 3)
+  eta <- if (is_of_classes(case)) {
+    matrix(rnorm(3 * n, sd = rep(c(0.5, 3, 20), n)), ncol = 3)
+  } else {
+    matrix(rnorm(2 * n, sd = rep(c(0.5, 1, 3), each = 20)), ncol = 2)
+  }
   y <- rep_len(case$values, n)
   weight <- rep_len(c(1, 2.5), n)
   score <- response_at(case, "score", eta, y, weight)
-  for (k in 1:3) {
+  for (k in seq_len(ncol(eta))) {
     f <- function(x) {
       moved <- replace(eta, cbind(seq_len(n), k), x)
       response_at(case, "log_density", moved, y, weight)
     }
     expect_slope(f, function(x) score[, k], eta[, k], paste("score", k))
-    for (l in 1:3) {
+    for (l in seq_len(ncol(eta))) {
       pair <- max(k, l) * (max(k, l) - 1) / 2 + min(k, l)
       bend <- response_at(case, "curvature", eta, y, weight, column = pair)
       slope <- function(x) {
@@ -243,6 +289,84 @@ law_response_classes <- function(case) {
       expect_slope(slope, function(x) bend, eta[, k], says)
     }
   }
+}
+
+# Two predictors, and a sampled parameter s: its slopes, and those in both.
+law_response_two_aux <- function(case) {
+  set.seed(2)
+  n <- 40
+  eta <- matrix(rnorm(2 * n), ncol = 2)
+  y <- rep_len(case$values, n)
+  weight <- rep_len(c(1, 2.5), n)
+  s <- rnorm(n)
+  # a row at a time: coordinates are of draws
+  column <- function(what, place = 1) {
+    function(s) {
+      vapply(seq_len(n), function(i) {
+        at <- eta[i, , drop = FALSE]
+        all <- response_at(case, what, at, y[[i]], weight[[i]], s[[i]], place)
+        if (is.matrix(all)) all[1, place] else all
+      }, 0)
+    }
+  }
+  negative <- function(f) {
+    force(f)
+    function(s) -f(s)
+  }
+  expect_slope(column("log_density"), column("aux_score"), s, "score in s")
+  for (k in 1:2) {
+    expect_slope(
+      negative(column("score", k)),
+      column("cross", k),
+      s,
+      "curvature, eta and s"
+    )
+  }
+  expect_slope(
+    negative(column("aux_score")),
+    column("aux_curvature"),
+    s,
+    "curvature in s"
+  )
+}
+
+# What the log density falls short of, the second predictor given, or where its
+# own counts, too, at any.
+law_response_two_deviance <- function(case) {
+  at <- response_grid(case, c(-2, -0.5, 1))
+  y <- at$y
+  falls <- function(second) {
+    eta <- cbind(at$eta, second)
+    law <- matrix(.Call(ffi_response_mean, case$place, eta, 2), ncol = 2)
+    found <- .Call(
+      ffi_response_deviance,
+      case$place,
+      y,
+      law,
+      at$weight,
+      case$aux
+    )
+    expect_true(all(found >= 0))
+    found + 2 * response_at(case, "log_density", eta, y, at$weight)
+  }
+  each <- lapply(c(-1, 0.3, 1), falls)
+  for (most in each) {
+    # the same at all first predictors
+    expect_close(most, ave(most, at$k), "deviance", tolerance = 1e-9)
+  }
+  if (isTRUE(case$inflates)) {
+    expect_close(each[[1]], each[[3]], "deviance", tolerance = 1e-9)
+  }
+  # and none is above it
+  far <- seq(-20, 20, by = 0.05)
+  above <- vapply(seq_along(y), function(i) {
+    eta <- cbind(far, if (isTRUE(case$inflates)) -40 else -1)
+    rows <- rep(y[[i]], length(far))
+    2 * max(response_at(case, "log_density", eta, rows, at$weight[[i]]))
+  }, 0)
+  expect_lt(max(above - each[[1]]), 1e-6)
+  is_near <- !isTRUE(case$inflates) | y > 0
+  expect_lt(max((each[[1]] - above)[is_near]), 0.05 * max(1, abs(above)))
 }
 
 # Derivatives in the coordinates s of sampled auxiliary parameters, one by one.
@@ -378,7 +502,9 @@ response_density <- function(case, y, eta, weight = NULL) {
 }
 
 response_points <- function(case) {
-  if (has_predictors(case)) {
+  if (case$n_predictor == 2) {
+    list(c(0.3, -0.5), c(-0.4, 0.8), c(0.8, 0.1))
+  } else if (has_predictors(case)) {
     list(c(0.3, -1, 2), c(0, 0, 0), c(-30, 2, 1))
   } else {
     as.list(c(-3, -0.4, 0, 0.8, 2))
@@ -404,8 +530,8 @@ law_response_mass <- function(case) {
       moment <- function(g) sum(g(case$all) * p)
     }
     expect_close(moment(function(y) 1 + 0 * y), 1, "mass", tolerance = 1e-9)
-    if (!has_predictors(case)) {
-      mean <- .Call(ffi_response_mean, case$place, eta, 1)
+    if (!is_of_classes(case)) {
+      mean <- .Call(ffi_response_mean, case$place, eta, length(eta))
       variance <- .Call(
         ffi_response_variance,
         case$place,
@@ -414,7 +540,7 @@ law_response_mass <- function(case) {
         as.double(trials %||% 1),
         case$aux
       )
-      own <- if (is.null(case$mean)) mean else case$mean(eta)
+      own <- if (is.null(case$mean)) mean[[1]] else case$mean(eta)
       expect_close(moment(identity), own, "mean", tolerance = 1e-7)
       spread <- moment(function(y) (y - own)^2)
       expect_close(spread, variance, "variance", tolerance = 1e-7)
@@ -441,13 +567,13 @@ law_response_draws <- function(case, families, n = 2e4) {
       # a draw of the auxiliary parameter for each of responses
       aux <- if (!is.null(case$aux)) drop(matrix(rep(case$aux, each = n), n))
       y <- as.numeric(family$draw(mu, aux, rows))
-      draws[[family$name]] <- y / (trials %||% 1) - has_predictors(case)
+      draws[[family$name]] <- y / (trials %||% 1) - is_of_classes(case)
     }
     p <- mean[1, ]
     for (name in names(draws)) {
       y <- draws[[name]]
       expect_length(y, n)
-      if (has_predictors(case)) {
+      if (is_of_classes(case)) {
         share <- tabulate(y + 1, n_predictor) / n
         expect_true(all(abs(share - p) <= 5 * sqrt(p * (1 - p) / n) + 1e-12))
         next
@@ -460,7 +586,7 @@ law_response_draws <- function(case, families, n = 2e4) {
         weight[[1]],
         case$aux
       )
-      own <- if (is.null(case$mean)) p else case$mean(eta)
+      own <- if (is.null(case$mean)) p[[1]] else case$mean(eta)
       z <- (mean(y) - own) / sqrt(variance / n)
       square <- (y - own)^2
       z_square <- (mean(square) - variance) / (stats::sd(square) / sqrt(n))

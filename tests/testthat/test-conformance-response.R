@@ -60,8 +60,18 @@ for (label in names(cases)) {
 
   if (has_predictors(case)) {
     test_that(says("score and curvature are slopes in each predictor"), {
-      law_response_classes(case)
+      law_response_predictors(case)
     })
+    if (case$n_predictor == 2) {
+      test_that(says("the deviance is what the log density falls short of"), {
+        law_response_two_deviance(case)
+      })
+    }
+    if (case$n_predictor == 2 && length(case$aux) > 0) {
+      test_that(says("its auxiliary parameter has slopes, too"), {
+        law_response_two_aux(case)
+      })
+    }
     next
   }
 

@@ -71,10 +71,10 @@ test_that("the grid has every member of every family", {
   # holds models of users against built-in ones; sums are regressions without
   # rows, which test-sums.R draws from; test-classes.R has importance sampling,
   # test-glmer-posterior.R and test-crossed.R grids; test-surv-pieces.R has
-  # importance sampling and rows that are split
+  # importance sampling and rows that are split, test-dpar.R importance sampling
   expect_setequal(
     c(names(problems), "ica", "bpmf", "pmf", "lda", "native", "sums",
-      "classes", "groups", "crossed", "pieces"),
+      "classes", "groups", "crossed", "pieces", "predictors"),
     registered("model")
   )
   expect_covered("kernel", c(name_of(kernels), "gibbs"))
