@@ -310,7 +310,10 @@ class_shapes <- list(
     alpha = shape_number,
     rating_range = shape_pair,
     range = maybe(shape_pair),
-    data = maybe(function(x, of) is_plain_list(x))
+    data = maybe(fields(ratings = fields(
+      user = fields(index = shape_numbers),
+      item = fields(index = shape_numbers)
+    )))
   ),
   tall_topics = list(
     n_topic = shape_count,

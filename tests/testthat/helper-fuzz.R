@@ -178,7 +178,8 @@ methods_of <- function(fit) {
   more <- c("emm_basis", "get_predict", "independent_law", "remote_plan",
     "design_of", "predictor", "predicted_names", "predictor_moments",
     "join_draws", "log_density", "read_response", "held_out_monitor",
-    "level_effects", "level_moments", "see_engine")
+    "level_effects", "level_moments", "see_engine", "response_law",
+    "row_residuals")
   draws <- c("pairs", "plot", "pp_check")
   others <- c("epred_draws", "linpred_draws", "model_info", "model_parameters",
     "update")

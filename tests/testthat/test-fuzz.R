@@ -336,6 +336,7 @@ forged_cases <- function() {
     gaussian = make(tall_glm, z ~ a, data, gaussian()),
     matrix = make(tall_glm.fit, example_matrix()[1:80, ], data$y, "bernoulli"),
     stream = make(tall_glm, y ~ a + g, blocks, binomial()),
+    dpar = make(tall_glm, list(z ~ a + g, sigma ~ a), data),
     glmer = make(tall_glmer, y ~ a + (1 | h), data, binomial()),
     crossed = make(tall_glmer, z ~ a + (1 | h) + (1 | o), data),
     polr = make(tall_polr, o ~ a, data),
