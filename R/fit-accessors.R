@@ -98,6 +98,9 @@ df.residual.tall_glm <- function(object, ...) {
 }
 
 #' @export
+df.residual.tall_dpar <- df.residual.tall_glm
+
+#' @export
 df.residual.tall_fit <- function(object, ...) {
   abort_no_formula(object, "df.residual")
 }

@@ -35,11 +35,12 @@ NULL
 #' @rdname emmeans-tall_glm
 #' @exportS3Method emmeans::recover_data
 recover_data.tall_regression <- function(object, data = NULL, ...) {
-  if (inherits(object, c("tall_classes", "tall_nn"))) {
+  is_inflated <- identical(object$dpar$name, "zi")
+  if (inherits(object, c("tall_classes", "tall_nn")) || is_inflated) {
     return(recover_data.tall_fit(object))
   }
   check_has_formula(object, "recover_data")
-  terms <- stats::delete.response(stats::terms(object))
+  terms <- stats::delete.response(terms_of_mean(object))
   # constants of the formula's environment are no columns
   offset <- object$call$offset
   wanted <- c(all.vars(terms), all.vars(offset))
@@ -49,7 +50,7 @@ recover_data.tall_regression <- function(object, data = NULL, ...) {
     return(emmeans::recover_data(object$call, terms, NULL, data = data, ...))
   }
   # an offset that is an argument of the fit goes by the name it has in frames
-  shift <- eval(offset, data, environment(stats::formula(object)))
+  shift <- eval(offset, data, environment(object$formula))
   data[["(offset)"]] <- rep_len(shift, nrow(data))
   frame <- structure(data, terms = stats::terms(~1))
   emmeans::recover_data(
@@ -60,6 +61,11 @@ recover_data.tall_regression <- function(object, data = NULL, ...) {
     frame = frame,
     ...
   )
+}
+
+# Those of the mean, where another parameter has a formula, too.
+terms_of_mean <- function(fit) {
+  fit$dpar$terms$mu %||% stats::terms(fit)
 }
 
 # emmeans tells of errors here in a sentence of its own.
@@ -80,10 +86,14 @@ emm_basis.tall_regression <- function(object, trms, xlev, grid, ...) {
     na.action = stats::na.pass,
     xlev = xlev
   )
-  contrasts <- object$contrasts %||% object$design$contrasts
+  contrasts <- object$contrasts %||% object$design$contrasts %||%
+    object$dpar$contrasts$mu
   x <- stats::model.matrix(trms, frame, contrasts.arg = contrasts)
   x <- name_smooths(x, trms)
   names <- coefficient_variables(object)
+  if (!is.null(object$dpar)) {
+    names <- names[seq_len(object$width[[1]])]
+  }
   draws <- plain_draws(object, names)
   attr(draws, "n.chains") <- posterior::nchains(object$draws)
   family <- object$family$object

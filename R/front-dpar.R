@@ -183,7 +183,17 @@ prior_of_each <- function(prior, names, arg) {
     } else {
       prior_normal(0, 2.5, autoscale = TRUE)
     }
-    as_prior(one, arg = arg)
+    one <- as_prior(one, arg = arg)
+    if (is_mixture_prior(one)) {
+      abort_tall(
+        "unsupported",
+        "{.arg {arg}} must be without hyperparameters where two parameters have
+         formulas: {.code prior_{one$kind}()} learns scales.",
+        argument = arg,
+        value = one
+      )
+    }
+    one
   })
 }
 

@@ -235,7 +235,12 @@ no_groups <- local({
     expected = "NULL or NA",
     hint = "The model has no group-level terms that could be left out."
   )
-  list(re_formula = none, re.form = none, dpar = none)
+  dpar <- list(
+    test = function(x) is_none(x),
+    expected = "NULL",
+    hint = "Where a parameter has a formula, `posterior_epred(dpar = )` has it."
+  )
+  list(re_formula = none, re.form = none, dpar = dpar)
 })
 
 # The same of methods that have the others as arguments.

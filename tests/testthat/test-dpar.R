@@ -319,6 +319,19 @@ test_that("bf() of brms is read, and of one formula zi is the same for all", {
   expect_identical(one$variables, c("(Intercept)", "x", "zi_(Intercept)"))
 })
 
+test_that("marginal means are those of the mean's formula", {
+  skip_if_not_installed("emmeans")
+  data <- dpar_data(problems$gaussian_sigma, 90)
+  fit <- run_dpar(list(y ~ x + g, sigma ~ z), data, stats::gaussian(),
+    iter = 100)
+  means <- as.data.frame(emmeans::emmeans(fit, ~g))
+  at <- data.frame(x = mean(data$x), z = 0, g = c("u", "v", "w"))
+  by_hand <- rstantools::posterior_linpred(fit, newdata = at)
+  by_hand <- apply(by_hand, 2, stats::median)
+  expect_equal(means$emmean, unname(by_hand))
+  expect_identical(stats::df.residual(fit), 90 - 6)
+})
+
 test_that("what has no place is refused", {
   data <- dpar_data(problems$gaussian_sigma, 60)
   go <- function(formula, family = stats::gaussian(), ...) {
@@ -337,6 +350,7 @@ test_that("what has no place is refused", {
     go(both, sigma = 2),
     go(both, prior_PD = TRUE),
     go(both, sparse = TRUE),
+    go(both, prior = prior_hs()),
     tall_gam(y ~ x, data, zero_inflated_poisson()),
     tall_gam(both, data)
   )

@@ -33,6 +33,7 @@ extern const struct check_case check_mixtures[];
 extern const struct check_case check_models[];
 extern const struct check_case check_passes[];
 extern const struct check_case check_pieces[];
+extern const struct check_case check_predictors[];
 extern const struct check_case check_priors[];
 extern const struct check_case check_proposals[];
 extern const struct check_case check_responses[];

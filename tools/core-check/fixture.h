@@ -79,6 +79,13 @@ void fixture_pieces(struct fixture* p,
                     size_t n_data,
                     size_t n_piece,
                     unsigned columns);
+/* Three columns of the first predictor and two of the second, the first of each
+ * of ones where there are intercepts; response: its name */
+void fixture_predictors(struct fixture* p,
+                        size_t n_data,
+                        const char* response,
+                        bool has_intercepts,
+                        unsigned columns);
 /* bpmf or pmf: 3 users, 2 items, rank 2 */
 void fixture_factors(struct fixture* p, size_t n_data, const char* name);
 /* A user's table, a regression with known scale; a model of it, and one of any
@@ -115,6 +122,12 @@ void fixture_finish(struct fixture* p);
 /* coordinates: 0 natural, 1 mean */
 void fixture_lda(struct fixture* p, size_t n_data, double coordinates);
 void fixture_free(struct fixture* p);
+
+/* Its expansion at one point, against its gradients there and at another. */
+enum { FIXTURE_MOST_DIM = 24 };
+void fixture_check_expansion(struct check* p_check,
+                             const struct fixture* p,
+                             uint64_t seed);
 
 /* n_dim numbers near zero, others for each seed */
 void fixture_point(const struct fixture* p, uint64_t seed, double* v_theta);

@@ -28,6 +28,7 @@ static const struct {
     {"mixtures", check_mixtures},
     {"passes", check_passes},
     {"pieces", check_pieces},
+    {"predictors", check_predictors},
     {"priors", check_priors},
     {"proposals", check_proposals},
     {"responses", check_responses},

@@ -85,6 +85,15 @@ static bool fixture_next(struct fixture* p, size_t kind) {
     fixture_pieces(p, 131, 2 + 2 * (kind - 114), (unsigned)(kind - 114));
     return true;
   }
+  if (kind < 122) {
+    static const char* const v_name[] = {"gaussian_sigma",
+                                         "zero_inflated_negbinomial",
+                                         "beta_phi",
+                                         "student_sigma"};
+    const size_t k = kind - 118;
+    fixture_predictors(p, 131, v_name[k], k % 2 == 0, (unsigned)k);
+    return true;
+  }
   return false;
 }
 

@@ -15,71 +15,11 @@ static void make(struct fixture* p, size_t kind) {
   fixture_pieces(p, N_ROW, 2 + 2 * kind, (unsigned)kind);
 }
 
-static void gradient_of(const struct fixture* p,
-                        const double* v_theta,
-                        const struct tb_batch* p_batch,
-                        double* v_gradient) {
-  const struct tb_sums sums = {.v_gradient = v_gradient};
-  memset(v_gradient, 0, p->model.n_dim * sizeof(double));
-  (void)p->model.type
-      ->gradient(&p->model, &p->work, v_theta, p_batch, NULL, &sums);
-}
-
-/* -H, by differences of gradients, and what lies beyond it */
 static void expansions_add_up(struct check* p_check) {
   for (size_t kind = 0; kind < N_KIND; ++kind) {
     struct fixture f;
     make(&f, kind);
-    const size_t n_dim = f.model.n_dim;
-    const struct tb_model_expansion* type = f.model.type->expansion;
-    double v_at[N_DIM_MOST], v_theta[N_DIM_MOST];
-    double v_up[N_DIM_MOST], v_down[N_DIM_MOST], v_beyond[N_DIM_MOST] = {0};
-    double v_gradient[N_DIM_MOST] = {0}, v_H[N_DIM_MOST * N_DIM_MOST] = {0};
-    double log_lik = 0;
-    fixture_point(&f, kind, v_at);
-    fixture_point(&f, kind + 50, v_theta);
-    void* p_record = check_alloc(N_ROW, type->record_size(&f.model));
-    const struct tb_batch all = {.n_batch = N_ROW, .weight = 1};
-    const struct tb_curvature sums = {.p_log_lik = &log_lik,
-                                      .v_gradient = v_gradient,
-                                      .v_hessian = v_H};
-    CHECK(type->expand(&f.model, v_at, &all, p_record, &sums, 2) ==
-          TB_STATUS_ok);
-    double v_each[N_ROW], sum = 0;
-    f.model.type->log_lik(&f.model, &f.work, v_at, &all, v_each);
-    for (size_t i = 0; i < N_ROW; ++i) {
-      sum += v_each[i];
-    }
-    CHECK_CLOSE(log_lik, sum, 1e-10 * (1 + fabs(sum)));
-    gradient_of(&f, v_at, &all, v_up);
-    for (size_t j = 0; j < n_dim; ++j) {
-      CHECK_CLOSE(v_gradient[j], v_up[j], 1e-10 * (1 + fabs(v_up[j])));
-    }
-    for (size_t j = 0; j < n_dim; ++j) {
-      const double h = 1e-5, here = v_at[j];
-      v_at[j] = here + h;
-      gradient_of(&f, v_at, &all, v_up);
-      v_at[j] = here - h;
-      gradient_of(&f, v_at, &all, v_down);
-      v_at[j] = here;
-      for (size_t i = 0; i < n_dim; ++i) {
-        const double slope = (v_down[i] - v_up[i]) / (2 * h);
-        CHECK_CLOSE(v_H[i * n_dim + j], slope, 1e-5 * (1 + fabs(slope)));
-      }
-    }
-    const struct tb_sums more = {.v_gradient = v_beyond};
-    CHECK(
-        type->beyond(&f.model, &f.work, p_record, v_at, v_theta, &all, &more) ==
-        TB_STATUS_ok);
-    gradient_of(&f, v_theta, &all, v_up);
-    for (size_t i = 0; i < n_dim; ++i) {
-      double want = v_up[i] - v_gradient[i];
-      for (size_t j = 0; j < n_dim; ++j) {
-        want += v_H[i * n_dim + j] * (v_theta[j] - v_at[j]);
-      }
-      CHECK_CLOSE(v_beyond[i], want, 1e-8 * (1 + fabs(v_up[i])));
-    }
-    free(p_record);
+    fixture_check_expansion(p_check, &f, kind);
     fixture_free(&f);
   }
 }
