@@ -74,13 +74,7 @@ make_frame <- function(matched, formula, data, wanted, na.action, caller) {
     hint <- source_hint(data)
     abort_expected(data, "a data frame", hint, arg = "data")
   }
-  if (!has_data && "." %in% all.vars(formula)) {
-    abort_input(
-      "{.arg data} must be given: {.arg formula} has a {.code .}, which stands
-       for its columns.",
-      argument = "data"
-    )
-  }
+  check_dot(formula, has_data)
   columns <- if (has_data) names(data)
   matched <- place_arguments(matched, columns, environment(formula), caller)
   frame_call <- matched[c(1, match(wanted, names(matched), 0))]
@@ -111,6 +105,17 @@ make_frame <- function(matched, formula, data, wanted, na.action, caller) {
   check_offsets(frame)
   frame <- drop_weightless(frame, na.action)
   list(frame = frame, call = frame_call, n_missing = n_missing)
+}
+
+# A `.` in a formula stands for the columns of data.
+check_dot <- function(formula, has_data) {
+  if (!has_data && "." %in% all.vars(formula)) {
+    abort_input(
+      "{.arg data} must be given: {.arg formula} has a {.code .}, which stands
+       for its columns.",
+      argument = "data"
+    )
+  }
 }
 
 # No row counts. n_missing: how many lack something, of those of the subset.

@@ -78,9 +78,10 @@ sigma.tall_dpar <- function(object, ...) {
   if (object$dpar$name != "sigma") {
     return(1)
   }
-  chosen <- choose_draws(object, NULL)
-  chosen$dpar <- "sigma"
+  check_has_data(object)
   asked <- ask_rows(object)
+  chosen <- choose_draws(object, affordable_draws(object, asked$n))
+  chosen$dpar <- "sigma"
   over_rows(asked, chosen, function(rows) {
     list(value = predictor_moments(object, rows, chosen, "response", FALSE)$fit)
   })$value

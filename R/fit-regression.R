@@ -24,7 +24,7 @@
 #'   value for each observation. With `na.action = na.exclude` rows left out of
 #'   the fit are `NA`. `sigma()`: the posterior mean of the residual standard
 #'   deviation, of a row of weight 1; of Student responses that of their scale;
-#'   1 where there is none.
+#'   where it has a formula, of each row; 1 where there is none.
 #'   `model.frame()`, `model.matrix()`, `terms()`: what the formula made of the
 #'   data; of [tall_glmer()] the last two are of the coefficients, without what
 #'   is before the bar.

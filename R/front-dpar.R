@@ -22,6 +22,9 @@ fit_dpar <- function(front, matched, caller, run, idle, has_aux) {
   family <- with_second(base)
   priors <- dpar_priors_given(front, dpar$name, family, has_aux)
   asked <- ask_dpar(front, matched, caller, dpar)
+  for (formula in dpar$formulas) {
+    check_dot(formula, asked$has_data)
+  }
   dpar <- dpar_terms(dpar, if (asked$has_data) names(asked$data))
   asked$matched$formula <- asked$formula <- joint_formula(dpar)
   own <- new_front(

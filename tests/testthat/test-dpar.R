@@ -361,6 +361,7 @@ test_that("what has no place is refused", {
     go(list(y ~ x, sigma ~ 0)),
     go(list(y ~ x, sigma ~ nothing)),
     go(list(~x, sigma ~ z)),
+    tall_glm(list(y ~ ., sigma ~ z)),
     go(list(y ~ x, 3)),
     go(y ~ x, zero_inflated_poisson())
   )
