@@ -19,7 +19,7 @@ fit_dpar <- function(front, matched, caller, run, idle, has_aux) {
     new_family(find_response(name))
   }
   dpar <- dpar_of(front$formula, base)
-  family <- with_second(base)
+  family <- with_second(censored_family(base, dpar$formulas$mu))
   priors <- dpar_priors_given(front, dpar$name, family, has_aux)
   asked <- ask_dpar(front, matched, caller, dpar)
   for (formula in dpar$formulas) {
@@ -87,33 +87,15 @@ dpar_of <- function(formula, base) {
   if (length(other) > 0 || anyDuplicated(names(parts)) > 0) {
     abort_own_predictors(formula, other, base)
   }
-  mu <- parts$mu
+  mu <- with_limits(parts$mu, "cens")
   if (length(mu) < 3) {
     abort_no_response()
   }
-  check_plain_left(mu, second$name)
   own <- parts[[second$name]] %||%
     eval(call("~", 1), list2env(list(), parent = environment(mu)))
-  for (one in list(mu, own)) {
-    check_terms(if (length(one) == 3 && !identical(one, mu)) one[-2] else one)
-  }
+  check_terms(mu)
+  check_terms(if (length(own) == 3) own[-2] else own)
   new_dpar(second$name, mu, own)
-}
-
-check_plain_left <- function(mu, name) {
-  left <- mu[[2]]
-  if (is.call(left) && identical(left[[1]], as.name("|"))) {
-    abort_tall(
-      "unsupported",
-      c(
-        "{.code {deparse1(left)}} has no place beside a formula of
-         {.field {name}}.",
-        i = "{.fn tall_glm} takes {.fn cens} with one formula."
-      ),
-      argument = "formula",
-      value = mu
-    )
-  }
 }
 
 # The family with both predictors, and what is known of other parameters.

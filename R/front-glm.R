@@ -8,15 +8,14 @@
 #' line `Plan` of a printed fit says which it was, and why.
 #'
 #' @param formula (formula) As in [stats::glm()]: factors, interactions and
-#'   [offset()] are fine; group-level terms such as `(1 | g)` are refused. A list
-#'   of two: see *Formulas of two parameters*. What
-#'   brms' `bf()` makes of one formula is that formula, in all front ends. Of a
-#'   Gaussian response, also of [tall_gam()] and [tall_glmer()], the left side
-#'   may be `y | cens(status)` or `y | cens(status, y2)`, as in brms, for
-#'   numbers that are censored: `status` is `"none"` (or 0, `FALSE`), `"right"`
-#'   (1, `TRUE`) where the number is `y` or above, `"left"` (-1), or
-#'   `"interval"` (2) where it is between `y` and `y2`. Predictions are of the
-#'   number, seen or not.
+#'   [offset()] are fine; group-level terms such as `(1 | g)` are refused. A
+#'   list of two: see *Formulas of two parameters*. What brms' `bf()` makes of
+#'   one formula is that formula, in all front ends. Of a Gaussian response,
+#'   also of [tall_gam()] and [tall_glmer()], the left side may be `y |
+#'   cens(status)` or `y | cens(status, y2)`, as in brms, for numbers that are
+#'   censored: `status` is `"none"` (or 0, `FALSE`), `"right"` (1, `TRUE`) where
+#'   the number is `y` or above, `"left"` (-1), or `"interval"` (2) where it is
+#'   between `y` and `y2`. Predictions are of the number, seen or not.
 #' @param data (data frame, [source][tall_source] or matrix) The data: a data
 #'   frame, a [tall_stream()], [tall_parquet()] files, a [tall_store()], a
 #'   matrix with names of its columns, a lazy table (`dplyr::tbl()`) whose rows
@@ -95,19 +94,19 @@
 #'
 #' @section Formulas of two parameters:
 #' `list(y ~ x, sigma ~ z)`, or brms' `bf(y ~ x, sigma ~ z)`, has a regression
-#' of the second parameter, too: `sigma` of [gaussian()] and [student()], `shape`
-#' of [neg_binomial_2()] and `Gamma("log")`, `phi` of [beta_regression()], whose
-#' logarithm is linear, and `zi` of [zero_inflated_poisson()], whose logit is:
-#' \deqn{\log\sigma_i = z_i^\top \gamma.}{log sigma_i = z_i'c.} Its coefficients
-#' are `sigma_(Intercept)`, `sigma_z`. Priors are those of the mean's
-#' coefficients, on the scale of the link; with `autoscale` that of the
-#' intercept of `sigma` is centred at the log standard deviation of the response.
-#' A list by name has one of each: `prior = list(mu = prior_normal(), sigma =
-#' prior_normal(0, 1))`. Rows are brought to memory. Draws are exact where rows
-#' are few, with steps that look at all of them; of many rows steps are those of
-#' [kernel_sgld()] with `gradient_cv(order = 2)`. Predictions, `loo()` and others
-#' are those of the whole law; [posterior-dpar] has the second parameter by
-#' itself.
+#' of the second parameter, too: `sigma` of [gaussian()], with `cens()` on the
+#' left as well, and [student()], `shape` of [neg_binomial_2()] and
+#' `Gamma("log")`, `phi` of [beta_regression()], whose logarithm is linear, and
+#' `zi` of [zero_inflated_poisson()], whose logit is: \deqn{\log\sigma_i =
+#' z_i^\top \gamma.}{log sigma_i = z_i'c.} Its coefficients are
+#' `sigma_(Intercept)`, `sigma_z`. Priors are those of the mean's coefficients,
+#' on the scale of the link; with `autoscale` that of the intercept of `sigma`
+#' is centred at the log standard deviation of the response. A list by name has
+#' one of each: `prior = list(mu = prior_normal(), sigma = prior_normal(0, 1))`.
+#' Rows are brought to memory. Draws are exact where rows are few, with steps
+#' that look at all of them; of many rows steps are those of [kernel_sgld()]
+#' with `gradient_cv(order = 2)`. Predictions, `loo()` and others are those of
+#' the whole law; [posterior-dpar] has the second parameter by itself.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_glm", "tall_fit")`; with
 #'   formulas of two parameters `c("tall_dpar", "tall_regression", "tall_fit")`.

@@ -8,6 +8,7 @@
 second_predictors <- list(
   gaussian = list(name = "sigma", entry = "gaussian_sigma"),
   student = list(name = "sigma", entry = "student_sigma"),
+  censored_gaussian = list(name = "sigma", entry = "censored_gaussian_sigma"),
   neg_binomial_2 = list(name = "shape", entry = "neg_binomial_2_shape"),
   Gamma = list(name = "shape", entry = "Gamma_shape"),
   beta = list(name = "phi", entry = "beta_phi"),
@@ -30,6 +31,8 @@ predicted_entry <- function(base, parameter, ...) {
       second <- as.numeric(second_of_two(mu))
       draw_predicted(base, mean, second, aux, rows$weight)
     },
+    wrong = base$wrong,
+    shows = base$shows,
     is_inner = TRUE,
     advice = base$advice,
     aux_priors = base$aux_priors,
@@ -78,6 +81,10 @@ response_gaussian_sigma <- function() {
 
 response_student_sigma <- function() {
   predicted_entry(response_student(), "sigma")
+}
+
+response_censored_gaussian_sigma <- function() {
+  predicted_entry(response_censored_gaussian(), "sigma")
 }
 
 response_neg_binomial_2_shape <- function() {

@@ -34,7 +34,8 @@ response_entries <- function() {
     Gamma_shape = response_gamma_shape,
     beta_phi = response_beta_phi,
     zero_inflated_poisson = response_zero_inflated_poisson,
-    zero_inflated_negbinomial = response_zero_inflated_negbinomial
+    zero_inflated_negbinomial = response_zero_inflated_negbinomial,
+    censored_gaussian_sigma = response_censored_gaussian_sigma
   )
 }
 

@@ -56,11 +56,18 @@ static void look_at_row(const struct tb_response_type* base,
                         struct base_row* p) {
   const struct tb_response_point point =
       base_point(base, p_rows->p_point, true, p_rows->v_eta[p_rows->n_row + k]);
+  double v_y[TB_RESPONSE_MOST_Y];
+  tb_response_columns(p_rows->v_y,
+                      p_rows->n_row,
+                      k,
+                      1,
+                      tb_response_n_y(base),
+                      v_y);
   const struct tb_response_rows row = {
       .n_row = 1,
       .n_predictor = 1,
       .v_eta = p_rows->v_eta + k,
-      .v_y = p_rows->v_y + k,
+      .v_y = v_y,
       .v_weight = p_rows->v_weight == NULL ? NULL : p_rows->v_weight + k,
       .p_point = &point};
   const bool slopes = p_out->v_score != NULL || p_out->v_aux_score != NULL;
@@ -151,7 +158,9 @@ static void predicted_deviance(const struct tb_response_type* base,
   for (size_t k = 0; k < n_row; ++k) {
     const struct tb_response_point point =
         base_point(base, p_point, false, v_mean[n_row + k]);
-    base->deviance(v_y + k,
+    double v_own[TB_RESPONSE_MOST_Y];
+    tb_response_columns(v_y, n_row, k, 1, tb_response_n_y(base), v_own);
+    base->deviance(v_own,
                    v_mean + k,
                    1,
                    v_weight == NULL ? NULL : v_weight + k,
@@ -178,7 +187,8 @@ static const struct tb_response_aux student_rest = {.name = "nu",
                   dispersion_,                                                 \
                   aux_,                                                        \
                   n_aux_,                                                      \
-                  prepare_)                                                    \
+                  prepare_,                                                    \
+                  n_y_)                                                        \
   extern const struct tb_response_type tb_response_##base_;                    \
   static size_t own##_outside(const double* v_y, size_t n, double size) {      \
     return tb_response_##base_.outside(v_y, n, size);                          \
@@ -230,6 +240,7 @@ static const struct tb_response_aux student_rest = {.name = "nu",
       .v_aux = aux_,                                                           \
       .n_aux = n_aux_,                                                         \
       .n_predictor = 2,                                                        \
+      .n_y = n_y_,                                                             \
       .outside = own##_outside,                                                \
       .evaluate = own##_evaluate,                                              \
       .mean = own##_mean,                                                      \
@@ -246,7 +257,8 @@ PREDICTED(gaussian_sigma,
           DISPERSION_scale,
           NULL,
           0,
-          NULL)
+          NULL,
+          1)
 PREDICTED(student_sigma,
           student,
           "student_sigma",
@@ -255,7 +267,8 @@ PREDICTED(student_sigma,
           DISPERSION_none,
           &student_rest,
           1,
-          predicted_prepare)
+          predicted_prepare,
+          1)
 PREDICTED(neg_binomial_shape,
           neg_binomial_log,
           "neg_binomial_2_shape",
@@ -264,7 +277,8 @@ PREDICTED(neg_binomial_shape,
           DISPERSION_none,
           NULL,
           0,
-          NULL)
+          NULL,
+          1)
 PREDICTED(gamma_shape,
           gamma_log,
           "Gamma_shape",
@@ -273,7 +287,8 @@ PREDICTED(gamma_shape,
           DISPERSION_aux,
           NULL,
           0,
-          NULL)
+          NULL,
+          1)
 PREDICTED(beta_phi,
           beta_logit,
           "beta_phi",
@@ -282,4 +297,16 @@ PREDICTED(beta_phi,
           DISPERSION_none,
           NULL,
           0,
-          NULL)
+          NULL,
+          1)
+/* the tobit model */
+PREDICTED(censored_gaussian_sigma,
+          censored_gaussian,
+          "censored_gaussian_sigma",
+          "identity",
+          TB_RESPONSE_PRECISION,
+          DISPERSION_none,
+          NULL,
+          0,
+          NULL,
+          3)

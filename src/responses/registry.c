@@ -28,7 +28,8 @@
   MEMBER(gamma_shape)                                                          \
   MEMBER(beta_phi)                                                             \
   MEMBER(zero_inflated_poisson)                                                \
-  MEMBER(zero_inflated_negbinomial)
+  MEMBER(zero_inflated_negbinomial)                                            \
+  MEMBER(censored_gaussian_sigma)
 
 #define MEMBER(name) extern const struct tb_response_type tb_response_##name;
 MEMBERS

@@ -118,6 +118,15 @@ conformance_responses <- function() {
       outside = c(NaN, Inf),
       aux = 9
     ),
+    censored_gaussian_sigma = list(
+      values = rbind(
+        c(-1.2, 0, 1), c(0.3, 0, 0), c(1, 0, 2), c(-1, 0.8, 3)
+      ),
+      outside = rbind(
+        c(NaN, 0, 1), c(1, 0.5, 1), c(1, 1, 3), c(1, 0, -1), c(1, Inf, 3)
+      ),
+      whole = function(y) cbind(y, 0, 1)
+    ),
     neg_binomial_2_shape = list(
       values = c(0, 1, 2, 7, 40),
       outside = c(-1, 0.5, NaN, Inf),
@@ -269,7 +278,7 @@ law_response_predictors <- function(case) {
   } else {
     matrix(rnorm(2 * n, sd = rep(c(0.5, 1, 3), each = 20)), ncol = 2)
   }
-  y <- rep_len(case$values, n)
+  y <- select_rows(case$values, rep_len(seq_len(NROW(case$values)), n))
   weight <- rep_len(c(1, 2.5), n)
   score <- response_at(case, "score", eta, y, weight)
   for (k in seq_len(ncol(eta))) {
@@ -359,13 +368,13 @@ law_response_two_deviance <- function(case) {
   }
   # and none is above it
   far <- seq(-20, 20, by = 0.05)
-  above <- vapply(seq_along(y), function(i) {
+  above <- vapply(seq_len(NROW(y)), function(i) {
     eta <- cbind(far, if (isTRUE(case$inflates)) -40 else -1)
-    rows <- rep(y[[i]], length(far))
+    rows <- select_rows(y, rep(i, length(far)))
     2 * max(response_at(case, "log_density", eta, rows, at$weight[[i]]))
   }, 0)
   expect_lt(max(above - each[[1]]), 1e-6)
-  is_near <- !isTRUE(case$inflates) | y > 0
+  is_near <- !isTRUE(case$inflates) | first_column(y) > 0
   expect_lt(max((each[[1]] - above)[is_near]), 0.05 * max(1, abs(above)))
 }
 

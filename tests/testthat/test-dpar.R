@@ -366,3 +366,51 @@ test_that("what has no place is refused", {
     go(y ~ x, zero_inflated_poisson())
   )
 })
+
+test_that("limits of numbers whose sigma changes are those of a tobit", {
+  withr::local_seed(5)
+  n <- 300
+  data <- data.frame(x = stats::rnorm(n), z = stats::rnorm(n))
+  whole <- 0.5 + 0.6 * data$x + exp(0.2 + 0.5 * data$z) * stats::rnorm(n)
+  data$side <- ifelse(whole > 1.5, "right", ifelse(whole < -1, "left", "none"))
+  data$y <- pmin(pmax(whole, -1), 1.5)
+  fit <- run_dpar(
+    list(y | cens(side) ~ x, sigma ~ z),
+    data,
+    stats::gaussian(),
+    iter = 2000
+  )
+  model <- build_model(fit$blueprint, whole_rows(fit$rows))
+  theta <- c(0.4, 0.7, 0.1, 0.4)
+  natural <- drop(model_variables(model, theta))
+  mean <- natural[[1]] + natural[[2]] * data$x
+  sd <- exp(natural[[3]] + natural[[4]] * data$z)
+  z <- (data$y - mean) / sd
+  beyond <- stats::pnorm(ifelse(data$side == "left", z, -z), log.p = TRUE)
+  by_hand <- ifelse(
+    data$side == "none",
+    stats::dnorm(data$y, mean, sd, log = TRUE),
+    beyond
+  )
+  expect_equal(row_log_lik(model, theta)[, 1], by_hand)
+  z <- (coef(fit) - c(0.5, 0.6, 0.2, 0.5)) / sqrt(diag(vcov(fit)))
+  expect_lt(max(abs(z)), 3.5)
+  # what is predicted is the number, seen or not
+  law <- rstantools::posterior_predict(fit, data[1:2, ], seed = 1)
+  expect_gt(max(law), 1.5)
+  # the same for all rows: as without
+  two <- run_dpar(
+    list(y | cens(side) ~ x, sigma ~ 1),
+    data,
+    stats::gaussian(),
+    iter = 2000
+  )
+  one <- run_dpar(y | cens(side) ~ x, data, stats::gaussian(), iter = 2000)
+  both <- c("(Intercept)", "x")
+  apart <- (coef(two)[both] - coef(one)[both]) / sqrt(diag(vcov(one))[both])
+  expect_lt(max(abs(apart)), 0.25)
+  expect_refusals(
+    "tall_error_unsupported",
+    run_dpar(list(y | cens(side) ~ x, sigma ~ z), data, student())
+  )
+})
