@@ -173,6 +173,13 @@ test_that("weights, offsets and missing rows are those of tall_glm()", {
   link <- predict(fit, data[1:2, ])
   b <- coef(fit)
   expect_equal(unname(link), b[[1]] + b[[2]] * data$x[1:2] + data$o[1:2])
+  # weights of new rows are precisions, and those of a row divide its sigma
+  drawn <- function(weights) {
+    rstantools::posterior_predict(fit, data[1:2, ], weights = weights, seed = 1)
+  }
+  mean <- rstantools::posterior_linpred(fit, newdata = data[1:2, ])
+  expect_equal(drawn(c(4, 1)) - mean, (drawn(1) - mean) / rep(2:1, each = 60),
+    ignore_attr = TRUE)
 })
 
 test_that("designs are those of each formula", {
