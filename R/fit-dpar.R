@@ -186,7 +186,7 @@ dpar_formulas <- function(dpar) {
   formulas
 }
 
-#' @export
+#' @exportS3Method rstantools::prior_summary
 prior_summary.tall_dpar <- function(object, ...) {
   out <- NextMethod()
   out$specs$prior <- out$specs$prior[[1]]

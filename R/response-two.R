@@ -136,6 +136,9 @@ response_beta_phi <- function() {
 #' fit <- tall_glm(list(y ~ x, zi ~ z), d, zero_inflated_poisson(), seed = 1)
 #' fit
 #' predict(fit, data.frame(x = 0, z = c(-1, 1)), type = "response")
+#'
+#' # counts that vary more
+#' coef(tall_glm(y ~ x, d, zero_inflated_negbinomial(), iter = 500, seed = 1))
 #' @export
 zero_inflated_poisson <- function() {
   new_zero_inflated("zero_inflated_poisson", function(mu) mu)
