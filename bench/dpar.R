@@ -181,8 +181,8 @@ compare_speed <- function(n = 1e6) {
       }
     }
     space <- asNamespace("tallbayes")
-    mode <- find_mode(space$fit_model(fit))
-    at <- drop(space$model_variables(space$fit_model(fit), mode$estimate))
+    model <- space$build_model(fit$blueprint, space$whole_rows(fit$rows))
+    at <- drop(space$model_variables(model, find_mode(model)$estimate))
     sd <- sqrt(diag(vcov.of(fit)))
     table <- rbind(table, data.frame(
       model = name,
