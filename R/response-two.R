@@ -3,8 +3,8 @@
 # x rows x 2: E(y), and that parameter.
 
 # What a formula may predict beside the mean, by the name of a response that
-# users ask for, and the entry that has both; `own`: the parameter of the first,
-# which is no longer one. has_own: is the entry asked for by its own name?
+# users ask for: its name there, and the entry that has both predictors, which
+# is the same where the response has both always.
 second_predictors <- list(
   gaussian = list(name = "sigma", entry = "gaussian_sigma"),
   student = list(name = "sigma", entry = "student_sigma"),
@@ -48,7 +48,6 @@ predicted_entry <- function(base, parameter, ...) {
 # of draws. aux: of what else there is, of draws; weights: of rows.
 draw_predicted <- function(base, mean, second, aux, weight) {
   n_draw <- nrow(mean)
-
   if (!is.null(aux)) {
     second <- cbind(second, rep(as.numeric(aux), length.out = length(second)))
   }

@@ -85,7 +85,7 @@ pieces_stay(const struct pieces* p, const struct pieces_row* p_row, size_t k) {
 /* v_step += Z^T v_piece */
 void pieces_pull(const struct pieces* p, const double* v_piece, double* v_step);
 
-/* v_eta := x^T beta + offset of n_row rows that lie n_lead apart in v_x */
+/* v_eta := x^T beta, without offset, of n_row rows, n_lead apart in v_x */
 void pieces_predict(const struct pieces* p,
                     const double* v_theta,
                     const double* v_x,
