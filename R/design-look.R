@@ -214,14 +214,7 @@ bytes_left <- function(block) {
 # f(block) for every block of a source, until it returns FALSE.
 walk_source <- function(source, request, label, refresh, f) {
   total <- source_size(source)
-  shows <- refresh > 0
-  if (shows) {
-    bar <- cli::cli_progress_bar(
-      label,
-      total = if (is.na(total)) NA else total,
-      .envir = environment()
-    )
-  }
+  bar <- progress_bar(label, if (is.na(total)) NA else total, refresh > 0)
   n <- 0
   left <- 0
   source_each(
@@ -238,9 +231,7 @@ walk_source <- function(source, request, label, refresh, f) {
         left <<- 0
         gc(full = FALSE)
       }
-      if (shows) {
-        cli::cli_progress_update(set = n, id = bar)
-      }
+      bar$set(n)
       TRUE
     }
   )

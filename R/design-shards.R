@@ -109,20 +109,17 @@ crew_of_shards <- function(jobs, work, args, show, halt, frame) {
     is.function,
     c(opens, request_functions(request, own$args$env))
   ))
-  bar <- if (show$refresh > 0) {
-    cli::cli_progress_bar(
-      paste0(show$label, " (shards)"),
-      total = length(jobs),
-      .envir = frame
-    )
-  }
+  bar <- progress_bar(
+    paste0(show$label, " (shards)"),
+    length(jobs),
+    show$refresh > 0,
+    frame
+  )
   collected <- function(result) {
     if (is.null(result$value)) {
       file.create(halt)
     }
-    if (!is.null(bar)) {
-      cli::cli_progress_update(1, id = bar)
-    }
+    bar$add()
   }
   guard <- function(number, expr) from_shard_worker(number, expr)
   jobs <- lapply(jobs, c, own)

@@ -188,7 +188,8 @@ dpar_formulas <- function(dpar) {
 
 #' @exportS3Method rstantools::prior_summary
 prior_summary.tall_dpar <- function(object, ...) {
-  out <- NextMethod()
+  check_no_dots(...)
+  out <- prior_summary.tall_fit(object)
   out$specs$prior <- out$specs$prior[[1]]
   out$specs$prior_intercept <- out$specs$prior_intercept[[1]]
   out

@@ -78,9 +78,7 @@ search_recorder <- function(
   every <- max(1, floor(n_step / 200))
   trace <- matrix(NA_real_, floor(n_step / every), 4)
   running <- NULL
-  bar <- if (!is.null(label)) {
-    cli::cli_progress_bar(label, total = n_step, .envir = frame)
-  }
+  bar <- progress_bar(label, n_step, !is.null(label), frame)
   at <- function(step, log_density, gradient) {
     # of one minibatch it is noisy
     running <<- if (is.null(running)) {
@@ -91,9 +89,7 @@ search_recorder <- function(
     if (step %% every != 0) {
       return(invisible())
     }
-    if (!is.null(bar)) {
-      cli::cli_progress_update(set = step, id = bar, .envir = frame)
-    }
+    bar$set(step)
     norm <- sqrt(sum(gradient^2))
     trace[step / every, ] <<- c(step, step * size / n_data, running, norm)
   }

@@ -67,15 +67,8 @@ advance_run <- function(run, job, stops, keeper, model) {
   outcome <- 0L
   made <- 0
   due <- 1
-  shows <- job$refresh > 0
   total <- .Call(ffi_run_progress, run)$total
-  if (shows) {
-    bar <- cli::cli_progress_bar(
-      job$label,
-      total = total,
-      .envir = environment()
-    )
-  }
+  bar <- progress_bar(job$label, total, job$refresh > 0)
   interrupted <- FALSE
   pace <- NULL
   stepped <- .Call(ffi_run_progress, run)$done
@@ -109,9 +102,7 @@ advance_run <- function(run, job, stops, keeper, model) {
         stops$at(stops$step[[due]])
         due <- due + 1
       }
-      if (shows) {
-        cli::cli_progress_update(set = done, id = bar)
-      }
+      bar$set(done)
       if (slice == n_step) {
         n_step <- setting("slice_steps")(n_step, took$elapsed)
       }
@@ -122,9 +113,7 @@ advance_run <- function(run, job, stops, keeper, model) {
     },
     interrupt = function(condition) interrupted <<- TRUE
   )
-  if (shows) {
-    cli::cli_progress_done(id = bar)
-  }
+  bar$done()
   list(
     interrupted = interrupted || outcome == 2L,
     errors = errors,

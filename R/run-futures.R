@@ -85,20 +85,17 @@ crew_of_chains <- function(job, model, frame) {
   seed <- if (has_tape) NULL else FALSE
   job$model <- pack_model(model)
   job["monitor"] <- list(pack_monitor(job$monitor))
-  bar <- if (job$refresh > 0) {
-    cli::cli_progress_bar(
-      paste0(job$label, " (chains)"),
-      total = n_chain,
-      .envir = frame
-    )
-  }
+  bar <- progress_bar(
+    paste0(job$label, " (chains)"),
+    n_chain,
+    job$refresh > 0,
+    frame
+  )
   collected <- function(result) {
     if (isTRUE(result$interrupted)) {
       file.create(job$halt)
     }
-    if (!is.null(bar)) {
-      cli::cli_progress_update(1, id = bar)
-    }
+    bar$add()
   }
   jobs <- lapply(seq_len(n_chain), function(chain) job_of_chain(job, chain))
   guard <- function(chain, expr) from_worker(chain, expr)

@@ -11,7 +11,7 @@ tune_probe <- 4
 run_race <- function(arms, judge, control, budget, unit, eta) {
   n_rung <- max(1, floor(log(length(arms), eta) + 1e-9))
   sizes <- rung_sizes(length(arms), n_rung, eta)
-  bar <- race_bar(control, sum(sizes), environment())
+  bar <- progress_bar("Tuning", sum(sizes), control$refresh > 0)
   arms <- lapply(arms, probe_arm, control)
   check_budget(arms, control, budget, unit, n_rung)
   rungs <- list()
@@ -25,7 +25,7 @@ run_race <- function(arms, judge, control, budget, unit, eta) {
       {
         arms <- Map(function(arm, from) {
           arm <- spend_share(arm, from + share, unit, judge, control)
-          bar$step()
+          bar$add()
           score_arm(arm, judge)
         }, arms, before)
         TRUE
@@ -66,17 +66,6 @@ rung_sizes <- function(n_arm, n_rung, eta) {
     seq_len(n_rung - 1),
     n_arm,
     accumulate = TRUE
-  )
-}
-
-race_bar <- function(control, total, frame) {
-  if (control$refresh == 0) {
-    return(list(step = function() NULL, done = function() NULL))
-  }
-  bar <- cli::cli_progress_bar("Tuning", total = total, .envir = frame)
-  list(
-    step = function() cli::cli_progress_update(1, id = bar),
-    done = function() cli::cli_progress_done(id = bar)
   )
 }
 

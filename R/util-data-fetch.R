@@ -83,23 +83,20 @@ fetch_file <- function(url, path) {
   on.exit(close(from), add = TRUE)
   to <- file(path, "wb")
   on.exit(close(to), add = TRUE)
-  shows <- getOption("tallbayes.refresh", 1) > 0
-  if (shows) {
-    bar <- cli::cli_progress_bar(type = "download", total = total)
-  }
+  bar <- progress_bar(
+    total = total,
+    shows = getOption("tallbayes.refresh", 1) > 0,
+    type = "download"
+  )
   repeat {
     piece <- readBin(from, raw(), 2^16)
     if (length(piece) == 0) {
       break
     }
     writeBin(piece, to)
-    if (shows) {
-      cli::cli_progress_update(length(piece), id = bar)
-    }
+    bar$add(length(piece))
   }
-  if (shows) {
-    cli::cli_progress_done(id = bar)
-  }
+  bar$done()
 }
 
 # In bytes, NA if the server does not say.
