@@ -37,24 +37,29 @@ add_number(struct tb_param* v_param, size_t* p_n, const char* name, SEXP x) {
                                         .n_row = 1};
 }
 
-/* Where pieces end, and the basis of their log hazards; how many columns that
- * has */
+/* Where pieces end, the basis of their log hazards, and what tells of strata;
+ * how many columns the basis has */
 static size_t add_pieces(struct tb_param* v_param, size_t* p_n, SEXP pieces) {
-  if (TYPEOF(pieces) != VECSXP || Rf_xlength(pieces) != 2) {
+  const char* const v_name[] = {"cuts", "basis", "n_cut", "stratum"};
+  size_t v_n[4] = {0};
+  if (TYPEOF(pieces) != VECSXP ||
+      (Rf_xlength(pieces) != 2 && Rf_xlength(pieces) != 4)) {
     ffi_fault("pieces");
   }
-  SEXP cuts = VECTOR_ELT(pieces, 0), basis = VECTOR_ELT(pieces, 1);
-  const size_t n_cut = (size_t)Rf_xlength(cuts);
-  add_vector(v_param, p_n, "cuts", cuts, n_cut);
-  add_vector(v_param, p_n, "basis", basis, (size_t)Rf_xlength(basis));
-  return (size_t)Rf_xlength(basis) / (n_cut + 1);
+  for (R_xlen_t k = 0; k < Rf_xlength(pieces); ++k) {
+    SEXP part = VECTOR_ELT(pieces, k);
+    v_n[k] = (size_t)Rf_xlength(part);
+    add_vector(v_param, p_n, v_name[k], part, v_n[k]);
+  }
+  return v_n[1] / (v_n[0] + (v_n[2] > 0 ? v_n[2] : 1));
 }
 
 /* A generalised linear model with a flat prior of the first n rows of x (more
  * rows x n_coef); y, weights (or NULL) and offset (or NULL) have n values or
  * more, y of several columns as a matrix of n rows. response: its place; aux:
  * its known parameters, NULL without. pieces: list(cuts, basis) of times with a
- * hazard in pieces, whose steps are further parameters, or NULL. Pointer, or
+ * hazard in pieces, and n_cut and stratum of strata, see models/pieces.c; their
+ * steps are further parameters; or NULL. Pointer, or
  * the status as an integer. */
 SEXP ffi_chunk_model(SEXP x,
                      SEXP n,
@@ -65,7 +70,7 @@ SEXP ffi_chunk_model(SEXP x,
                      SEXP aux,
                      SEXP pieces) {
   struct tb_store_matrix matrix = {.n_row = ffi_as_count(n, "n")};
-  struct tb_param v_param[10];
+  struct tb_param v_param[12];
   size_t n_param = 0;
   ffi_shape(x, &matrix.n_lead, &matrix.n_col, "x");
   matrix.v_value = REAL(x);

@@ -1,11 +1,12 @@
 /* What the files of times with a hazard in pieces share: pieces.c makes the
- * model and has the mathematics and the shapes of arrays, pieces-pass.c says
- * what passes over all rows ask, pieces-remainder.c what steps that look at few
- * rows ask. */
+ * model and has the mathematics and the shapes of arrays, pieces-take.c takes
+ * its parameters, pieces-pass.c says what passes over all rows ask,
+ * pieces-remainder.c what steps that look at few rows ask. */
 #ifndef TB_MODELS_PIECES_INSIDE_H
 #define TB_MODELS_PIECES_INSIDE_H
 
 #include "base/clip.h"
+#include "data/shelf.h"
 #include "data/store.h"
 #include "models/blocks.h"
 #include "models/expansion.h"
@@ -40,15 +41,26 @@ struct pieces_table {
 struct pieces {
   struct tb_store store;
   size_t n_coef;            /* columns of x */
-  size_t n_piece;           /* K */
+  size_t n_piece;           /* K, of all strata */
   size_t n_step;            /* columns of Z */
+  size_t n_stratum;         /* S */
   double* v_begin;          /* n_piece: where each begins */
-  double* v_width;          /* n_piece: 0 of the last, which has no end */
+  double* v_width;          /* n_piece: 0 of a stratum's last: it has no end */
   double* v_basis;          /* Z: n_piece x n_step, column-major */
   struct pieces_row* v_row; /* n_data */
+  uint32_t* v_first;        /* S + 1: the first piece of each stratum */
+  uint32_t* v_stratum;      /* n_coef: whose rows have a 1 in a column; 0: none
+                             * or the first's */
   struct tb_prior prior;
-  size_t n_byte; /* of v_begin to v_row, which lie there */
+  size_t n_byte; /* of v_begin to v_stratum, which lie there */
 };
+
+/* ---- pieces-take.c ---- */
+
+/* what pieces_create() takes, into p_self */
+enum tb_status pieces_take(struct tb_model* p_model,
+                           const struct tb_params* p_params,
+                           const struct tb_shelf* p_shelf);
 
 /* ---- pieces-table.c ---- */
 

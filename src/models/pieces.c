@@ -12,6 +12,12 @@
  * its cumulative hazard. Rows are not split by piece: sums of D_ik e^alpha_k
  * are differences of the hazard's integral, which is tabulated once a place.
  *
+ * Strata have pieces of their own, one stratum's after the other's, and each
+ * begins at time 0: a row is at risk in those of its stratum alone, which a
+ * column of x says, 1 in its rows and 0 in others. Integrals of different
+ * strata are never compared, so that what is before the first piece of one is
+ * left in.
+ *
  * Friedman (1982), Piecewise exponential models for survival data with
  * covariates, Annals of Statistics 10, 101.
  *
@@ -19,6 +25,7 @@
  *   x_i               store     n_data x n_padded  pieces
  *   D_i., d_i, w_i    v_row     n_data             pieces
  *   beginnings        v_begin   n_piece            pieces
+ *   strata of pieces  v_first   n_stratum + 1      pieces
  *   Z                 v_basis   n_piece x n_step   pieces
  */
 #include "models/pieces-inside.h"
@@ -274,105 +281,12 @@ static size_t pieces_memory(const struct tb_model* p_model) {
   return p->store.type->memory(&p->store) + p->n_byte;
 }
 
-static bool set_shape(struct tb_model* p_model,
-                      const struct tb_params* p_params,
-                      const struct tb_shelf* p_shelf) {
-  struct pieces* p = p_model->p_self;
-  const struct tb_param* p_cuts = tb_params_find(p_params, "cuts");
-  const struct tb_param* p_basis = tb_params_find(p_params, "basis");
-  if (!tb_shelf_shape(p_shelf,
-                      tb_params_find(p_params, "x"),
-                      &p_model->n_data,
-                      &p->n_coef) ||
-      p_model->n_data == 0 || p->n_coef == 0 || p_cuts == NULL ||
-      p_basis == NULL || p_cuts->n_value == 0 ||
-      p_cuts->n_value >= PIECES_MOST) {
-    return false;
-  }
-  p->n_piece = p_cuts->n_value + 1;
-  p->n_step = p_basis->n_value / p->n_piece;
-  p_model->n_dim = p_model->n_natural = p->n_coef + p->n_step;
-  p_model->n_scalar = 1 + p->n_piece;
-  return p->n_step > 0 && p->n_step * p->n_piece == p_basis->n_value;
-}
-
-/* Pieces from 0 on, with ends that rise. */
-static bool take_pieces(struct pieces* p, const struct tb_params* p_params) {
-  const struct tb_param* p_cuts = tb_params_find(p_params, "cuts");
-  const struct tb_param* p_basis = tb_params_find(p_params, "basis");
-  p->v_begin[0] = 0;
-  for (size_t k = 1; k < p->n_piece; ++k) {
-    p->v_begin[k] = tb_param_at(p_cuts, k - 1);
-    p->v_width[k - 1] = p->v_begin[k] - p->v_begin[k - 1];
-    if (!(p->v_width[k - 1] > 0) || !isfinite(p->v_begin[k])) {
-      return false;
-    }
-  }
-  p->v_width[p->n_piece - 1] = 0;
-  for (size_t i = 0; i < p_basis->n_value; ++i) {
-    p->v_basis[i] = tb_param_at(p_basis, i);
-  }
-  return true;
-}
-
-/* the last piece that begins before a time, or at 0 */
-static uint32_t piece_of(const struct pieces* p, double time) {
-  size_t low = 0, high = p->n_piece;
-  while (high - low > 1) {
-    const size_t middle = (low + high) / 2;
-    *(p->v_begin[middle] < time ? &low : &high) = middle;
-  }
-  return (uint32_t)low;
-}
-
-/* "y" (n_data x 3: time, entry, event), "weights", "offset" */
-static bool take_rows(struct tb_model* p_model,
-                      const struct tb_params* p_params) {
-  struct pieces* p = p_model->p_self;
-  const size_t n = p_model->n_data;
-  const struct tb_param* p_y = tb_params_find(p_params, "y");
-  const struct tb_param* p_weights = tb_params_find(p_params, "weights");
-  const struct tb_param* p_offset = tb_params_find(p_params, "offset");
-  if (p_y == NULL || p_y->n_value != 3 * n ||
-      (p_weights != NULL && p_weights->n_value != n) ||
-      (p_offset != NULL && p_offset->n_value != n)) {
-    return false;
-  }
-  for (size_t i = 0; i < n; ++i) {
-    const double time = tb_param_at(p_y, i), entry = tb_param_at(p_y, n + i);
-    const double event = tb_param_at(p_y, 2 * n + i);
-    struct pieces_row* p_row = &p->v_row[i];
-    if (!(entry >= 0 && time > entry && isfinite(time)) ||
-        (event != 0 && event != 1)) {
-      return false;
-    }
-    p_row->last = piece_of(p, time);
-    p_row->first = piece_of(p, entry);
-    p_row->since = time - p->v_begin[p_row->last];
-    p_row->entered = entry - p->v_begin[p_row->first];
-    p_row->event = event;
-    p_row->weight = p_weights == NULL ? 1 : tb_param_at(p_weights, i);
-    p_row->offset = p_offset == NULL ? 0 : tb_param_at(p_offset, i);
-  }
-  return true;
-}
-
-static enum tb_status reserve(struct pieces* p, size_t n_data) {
-  const size_t n_number = p->n_piece * (2 + p->n_step);
-  p->n_byte = n_number * sizeof(double) + n_data * sizeof(struct pieces_row);
-  p->v_begin = tb_big_alloc(p->n_byte);
-  if (p->v_begin == NULL) {
-    return TB_STATUS_memory;
-  }
-  p->v_width = p->v_begin + p->n_piece;
-  p->v_basis = p->v_width + p->n_piece;
-  p->v_row = (struct pieces_row*)(void*)(p->v_begin + n_number);
-  return TB_STATUS_ok;
-}
-
-/* Parameters: "x" (n_data x n_coef), those of take_rows(), "cuts" (n_piece - 1:
- * where a piece ends and the next begins), "basis" (n_piece x n_step), and
- * those of tb_prior. */
+/* Parameters: "x" (n_data x n_coef), those of take_rows(), "cuts" (n_piece - S:
+ * where a piece ends and the next begins, a stratum's after the other's),
+ * "basis" (n_piece x n_step), those of tb_prior, and of S > 1 strata "n_cut"
+ * (S: how many of the cuts each has) and "stratum" (n_coef: whose rows, counted
+ * from 0, have a 1 in a column; 0: it tells of none; rows without are those of
+ * the first). */
 static enum tb_status pieces_create(struct tb_model* p_model,
                                     const struct tb_params* p_params,
                                     const struct tb_shelf* p_shelf) {
@@ -382,30 +296,21 @@ static enum tb_status pieces_create(struct tb_model* p_model,
   }
   p_model->p_self = p;
   p_model->p_frame = NULL;
-  enum tb_status status =
-      set_shape(p_model, p_params, p_shelf) ? TB_STATUS_ok : TB_STATUS_argument;
-  if (status == TB_STATUS_ok) {
-    status = tb_prior_create(&p->prior, p_params, p_model->n_dim);
-  }
-  if (status == TB_STATUS_ok) {
-    status =
-        tb_shelf_take(p_shelf, tb_params_find(p_params, "x"), 0, &p->store);
-  }
-  if (status == TB_STATUS_ok) {
-    status = reserve(p, p_model->n_data);
-  }
-  if (status == TB_STATUS_ok &&
-      !(take_pieces(p, p_params) && take_rows(p_model, p_params))) {
-    status = TB_STATUS_argument;
-  }
+  const enum tb_status status = pieces_take(p_model, p_params, p_shelf);
   if (status != TB_STATUS_ok) {
     pieces_destroy(p_model);
     return status;
   }
   uint64_t hash = tb_hash_word((uint64_t)p_model->n_data, p->store.hash);
   hash = tb_hash_doubles(hash, p->prior.v_kind, 4 * p_model->n_dim);
-  const char* const v_name[] =
-      {"y", "weights", "offset", "cuts", "basis", "prior_shape"};
+  const char* const v_name[] = {"y",
+                                "weights",
+                                "offset",
+                                "cuts",
+                                "basis",
+                                "n_cut",
+                                "stratum",
+                                "prior_shape"};
   for (size_t k = 0; k < sizeof(v_name) / sizeof(*v_name); ++k) {
     hash = tb_hash_param(hash, tb_params_find(p_params, v_name[k]));
   }

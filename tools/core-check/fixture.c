@@ -303,6 +303,7 @@ void fixture_pieces(struct fixture* p,
                     unsigned columns) {
   enum { N_COEF = 3, MOST = 8 };
   const size_t n_step = n_piece - 1, n_dim = N_COEF + n_step;
+  const double v_n_cut[] = {0, (double)n_step - 1}, v_stratum[] = {0, 0, 1};
   double* v_x = check_alloc(n_data * (N_COEF + 5), sizeof(double));
   double *v_y = v_x + n_data * N_COEF, *v_weight = v_y + 3 * n_data;
   double* v_offset = v_weight + n_data;
@@ -310,6 +311,9 @@ void fixture_pieces(struct fixture* p,
   struct tb_rng rng;
   tb_rng_init(&rng, 25, 0, TB_STREAM_noise);
   fill_rows(&rng, v_x, n_data * N_COEF);
+  for (size_t i = 0; (columns & FIXTURE_STRATA) && i < n_data; ++i) {
+    v_x[2 * n_data + i] = i % 5 < 3;
+  }
   for (size_t i = 0; i < n_data; ++i) {
     const double end = (double)n_piece * tb_rng_unif(&rng);
     v_y[i] = i % 7 == 0 ? ceil(end) : end; /* some at the end of a piece */
@@ -331,10 +335,11 @@ void fixture_pieces(struct fixture* p,
     v_prior[n_dim + j] = j < N_COEF ? 0.1 : 0;
     v_prior[2 * n_dim + j] = j < N_COEF ? 2 : 0.5;
   }
-  struct tb_param v_param[10] = {
+  const size_t n_cut = n_step - (columns & FIXTURE_STRATA ? 1 : 0);
+  struct tb_param v_param[11] = {
       {"x", v_x, NULL, n_data * N_COEF, n_data},
       {"y", v_y, NULL, 3 * n_data, n_data},
-      {"cuts", v_cuts, NULL, n_step, n_step},
+      {"cuts", v_cuts, NULL, n_cut, n_cut},
       {"basis", v_basis, NULL, n_piece * n_step, n_piece},
       {"prior_kind", v_prior, NULL, n_dim, n_dim},
       {"prior_location", v_prior + n_dim, NULL, n_dim, n_dim},
@@ -347,6 +352,11 @@ void fixture_pieces(struct fixture* p,
   if (columns & FIXTURE_OFFSET) {
     v_param[params.n_param++] =
         (struct tb_param){"offset", v_offset, NULL, n_data, n_data};
+  }
+  if (columns & FIXTURE_STRATA) {
+    v_param[params.n_param++] = (struct tb_param){"n_cut", v_n_cut, NULL, 2, 2};
+    v_param[params.n_param++] =
+        (struct tb_param){"stratum", v_stratum, NULL, N_COEF, N_COEF};
   }
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("pieces");

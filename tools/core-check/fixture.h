@@ -12,8 +12,9 @@
 enum fixture_column {
   FIXTURE_WEIGHTS = 1u << 0,
   FIXTURE_OFFSET = 1u << 1,
-  FIXTURE_SIGMA = 1u << 2,    /* sampled; family gaussian only */
-  FIXTURE_READ_ONLY = 1u << 3 /* its rows must stay as they are */
+  FIXTURE_SIGMA = 1u << 2,     /* sampled; family gaussian only */
+  FIXTURE_READ_ONLY = 1u << 3, /* its rows must stay as they are */
+  FIXTURE_STRATA = 1u << 4     /* of times in pieces */
 };
 
 /* A model, and memory for calling it. */
@@ -74,7 +75,8 @@ void fixture_classes(struct fixture* p,
                      int head,
                      size_t n_class,
                      unsigned columns);
-/* three columns; 8 pieces at most */
+/* Three columns; 8 pieces at most. Of strata the first has one of them, the
+ * second, whose rows have a 1 in the last column, the others. */
 void fixture_pieces(struct fixture* p,
                     size_t n_data,
                     size_t n_piece,

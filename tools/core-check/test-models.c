@@ -94,6 +94,10 @@ static bool fixture_next(struct fixture* p, size_t kind) {
     fixture_predictors(p, 131, v_name[k], k % 2 == 0, (unsigned)k);
     return true;
   }
+  if (kind < 124) {
+    fixture_pieces(p, 131, 4 + 4 * (kind - 122), FIXTURE_STRATA);
+    return true;
+  }
   return false;
 }
 

@@ -9,10 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_ROW = 131, N_KIND = 4, N_DIM_MOST = 12 };
+enum { N_ROW = 131, N_KIND = 6, N_DIM_MOST = 12 };
 
 static void make(struct fixture* p, size_t kind) {
-  fixture_pieces(p, N_ROW, 2 + 2 * kind, (unsigned)kind);
+  const bool has_strata = kind >= 4;
+  fixture_pieces(p,
+                 N_ROW,
+                 2 + 2 * (has_strata ? kind - 2 : kind),
+                 (unsigned)(kind & 3) | (has_strata ? FIXTURE_STRATA : 0));
 }
 
 static void expansions_add_up(struct check* p_check) {
@@ -134,8 +138,104 @@ static void refuses(struct check* p_check) {
   }
 }
 
+/* Rows of both strata by the definition: x = (1, stratum), times from an entry
+ * on, three pieces of the second stratum that begin at 0, 1 and 3. */
+static void strata_have_their_own(struct check* p_check) {
+  enum { N = 6, K = 4 };
+  const double v_x[2 * N] = {1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 1, 1};
+  const double v_y[3 * N] = {2,
+                             2,
+                             4,
+                             4,
+                             1,
+                             3.5, /* ends */
+                             0,
+                             0,
+                             3,
+                             0.5,
+                             0,
+                             3, /* entries */
+                             1,
+                             1,
+                             0,
+                             1,
+                             0,
+                             1}; /* events */
+  const double v_cut[] = {1, 3}, v_n_cut[] = {0, 2}, v_stratum[] = {0, 1};
+  const double v_basis[K] = {0.5, -1, 0.25, 2};
+  const double v_prior[3] = {0}, v_one[3] = {1, 1, 1};
+  const double v_begin[K] = {0, 0, 1, 3}, v_end[K] = {99, 1, 3, 99};
+  const struct tb_param v_param[] = {{"x", v_x, NULL, 2 * N, N},
+                                     {"y", v_y, NULL, 3 * N, N},
+                                     {"cuts", v_cut, NULL, 2, 2},
+                                     {"basis", v_basis, NULL, K, K},
+                                     {"prior_kind", v_prior, NULL, 3, 3},
+                                     {"prior_location", v_prior, NULL, 3, 3},
+                                     {"prior_scale", v_one, NULL, 3, 3},
+                                     {"n_cut", v_n_cut, NULL, 2, 2},
+                                     {"stratum", v_stratum, NULL, 2, 2}};
+  const struct tb_params params = {v_param, 9};
+  struct fixture f;
+  memset(&f, 0, sizeof f);
+  f.model.type = tb_model_find("pieces");
+  CHECK(fixture_create(&f.model, &params) == TB_STATUS_ok);
+  fixture_finish(&f);
+  const double v_theta[] = {-0.7, 0.4, 0.3};
+  const struct tb_batch all = {.n_batch = N, .weight = 1};
+  double v_log_lik[N];
+  f.model.type->log_lik(&f.model, &f.work, v_theta, &all, v_log_lik);
+  for (size_t i = 0; i < N; ++i) {
+    const bool is_second = v_x[N + i] == 1;
+    const double eta = v_theta[0] + v_theta[1] * v_x[N + i];
+    const double end = v_y[i], entry = v_y[N + i];
+    double l = 0;
+    for (size_t k = is_second ? 1 : 0; k < (is_second ? K : 1); ++k) {
+      const double alpha = v_basis[k] * v_theta[2];
+      const double stay = fmin(end, v_end[k]) - fmax(entry, v_begin[k]);
+      l -= stay > 0 ? stay * exp(alpha + eta) : 0;
+      l += v_y[2 * N + i] == 1 && end > v_begin[k] && end <= v_end[k]
+               ? alpha + eta
+               : 0;
+    }
+    CHECK_CLOSE(v_log_lik[i], l, 1e-13);
+  }
+  fixture_free(&f);
+}
+
+/* of strata: too many cuts, too few, a column of none, one parameter alone */
+static void refuses_strata(struct check* p_check) {
+  const double v_x[] = {1, 1, 0, 1}, v_y[] = {1, 2, 0, 0, 1, 1};
+  const double v_basis[] = {0, 1, 2}, v_prior[3] = {0}, v_one[] = {1, 1, 1};
+  const double v_cut[] = {1.5};
+  const double v_n_cut[][2] = {{0, 1}, {1, 1}, {0, 0}, {0, 1}, {0, 1}, {1, 0}};
+  const double v_stratum[][2] =
+      {{0, 1}, {0, 1}, {0, 1}, {0, 2}, {0, 1}, {0, 1}};
+  for (size_t k = 0; k < 6; ++k) {
+    const struct tb_param v_param[] = {{"x", v_x, NULL, 4, 2},
+                                       {"y", v_y, NULL, 6, 2},
+                                       {"cuts", v_cut, NULL, 1, 1},
+                                       {"basis", v_basis, NULL, 3, 3},
+                                       {"prior_kind", v_prior, NULL, 3, 3},
+                                       {"prior_location", v_prior, NULL, 3, 3},
+                                       {"prior_scale", v_one, NULL, 3, 3},
+                                       {"n_cut", v_n_cut[k], NULL, 2, 2},
+                                       {"stratum", v_stratum[k], NULL, 2, 2}};
+    const struct tb_params params = {v_param, k == 4 ? 8 : 9};
+    struct tb_model model = {.type = tb_model_find("pieces")};
+    const bool is_good = k == 0 || k == 5;
+    CHECK(fixture_create(&model, &params) ==
+          (is_good ? TB_STATUS_ok : TB_STATUS_argument));
+    if (is_good) {
+      model.type->destroy(&model);
+    }
+    CHECK(model.p_self == NULL);
+  }
+}
+
 const struct check_case check_pieces[] = {
     {"expansions add up to all rows", expansions_add_up},
     {"remainders are what is left, within bounds", remainders_are_bounded},
     {"refuses parameters it cannot use", refuses},
+    {"strata have pieces of their own", strata_have_their_own},
+    {"strata it cannot use are refused", refuses_strata},
     {NULL, NULL}};
