@@ -28,6 +28,9 @@ with_limits <- function(formula, takes = NULL) {
   }
   left <- strip_parens(formula[[2]])
   is_surv <- is.call(left) && is_of_survival(left[[1]])
+  if (is_surv && !is.null(strata_term(formula))) {
+    formula[[3]] <- without_survival(formula[[3]])
+  }
   if (is_surv && takes %in% c("Surv", "right")) {
     left[[1]] <- quote(Surv)
     left <- name_arguments(left, read_surv)
@@ -43,7 +46,13 @@ with_limits <- function(formula, takes = NULL) {
   home <- environment(formula)
   name <- if (identical(takes, "right")) "Surv" else takes
   known <- stats::setNames(limit_readers[takes], name)
-  if (!identical(get0(name, home, inherits = FALSE), known[[1]])) {
+  if (name == "Surv") {
+    known <- c(known, limit_readers["strata"])
+  }
+  is_known <- function(name) {
+    identical(get0(name, home, inherits = FALSE), known[[name]])
+  }
+  if (!all(vapply(names(known), is_known, NA))) {
     environment(formula) <- list2env(known, parent = home)
   }
   formula
@@ -72,7 +81,8 @@ has_limits_left <- function(formula) {
 limit_readers <- list(
   Surv = function(...) read_surv(...),
   right = function(...) read_right(...),
-  cens = function(...) read_cens(...)
+  cens = function(...) read_cens(...),
+  strata = function(...) read_strata(...)
 )
 
 # The call, if these are arguments that f has.

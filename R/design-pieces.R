@@ -7,6 +7,14 @@
 #          the intercept says
 #   names  of the steps' coefficients
 #
+# and where strata have hazards of their own, see R/design-strata.R, of these
+# cuts and rows of the basis one stratum's after the other's,
+#
+#   n_cut    how many cuts each has
+#   stratum  of each column of the design whose rows have a 1 in it, counted
+#            from 0; 0: it tells of none
+#   strata   their names
+#
 # Steps are those of a random walk: from one piece to the next with a variance
 # in proportion to the distance between their middles, independent given their
 # standard deviation, as coefficients of a smooth term are. With all of them 0
@@ -62,30 +70,21 @@ usual_pieces <- function(n_event) {
   floor(max(2, min(n, n_event / 10, most_pieces)))
 }
 
-# The family with its pieces. y: rows (time, entry, status) of all, or of a
-# sample; weight: of each, NULL: 1.
-settle_pieces <- function(family, y, weight = NULL) {
-  if (!is.null(family$pieces$cuts)) {
-    return(family) # a look has done it
-  }
-  weight <- weight %||% rep(1, nrow(y))
+step_names <- function(number) {
+  paste0(pieces_block, ".", number)
+}
+
+# list(cuts, basis) of these rows, in n pieces where the user does not say.
+walk_of_rows <- function(asked, y, weight, n = NULL) {
   is_event <- y[, 3] == 1
   time <- y[is_event, 1]
   weight <- weight[is_event]
-  asked <- family$pieces$asked
   cuts <- if (is.null(asked) || is_count_of_pieces(asked)) {
-    usual_cuts(time, weight, asked %||% usual_pieces(sum(weight)))
+    usual_cuts(time, weight, asked %||% n %||% usual_pieces(sum(weight)))
   } else {
     asked
   }
-  made <- walk_basis(cuts, time, weight, max(y[, 1]))
-  family$pieces <- list(
-    asked = asked,
-    cuts = cuts,
-    basis = made,
-    names = paste0(pieces_block, ".", seq_len(ncol(made)))
-  )
-  family
+  list(cuts = cuts, basis = walk_basis(cuts, time, weight, max(y[, 1])))
 }
 
 is_count_of_pieces <- function(asked) {

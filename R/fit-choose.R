@@ -104,7 +104,7 @@ mean_aux <- function(fit) {
 # Known values of those parameters by name, NA of those that are sampled.
 known_aux <- function(fit) {
   if (has_pieces(fit$family)) {
-    names <- paste0("log_hazard.", seq_len(length(fit$family$pieces$cuts) + 1))
+    names <- paste0("log_hazard.", seq_len(n_pieces(fit$family$pieces)))
     return(stats::setNames(rep(NA_real_, length(names)), names))
   }
   if (!has_class_response(fit)) known_values(fit$family, fit$sigma)

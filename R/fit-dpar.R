@@ -186,15 +186,6 @@ dpar_formulas <- function(dpar) {
   formulas
 }
 
-#' @exportS3Method rstantools::prior_summary
-prior_summary.tall_dpar <- function(object, ...) {
-  check_no_dots(...)
-  out <- prior_summary.tall_fit(object)
-  out$specs$prior <- out$specs$prior[[1]]
-  out$specs$prior_intercept <- out$specs$prior_intercept[[1]]
-  out
-}
-
 # list(name, link), "identity; sigma: log" of both predictors.
 shown_family <- function(fit) {
   family <- fit$family

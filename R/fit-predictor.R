@@ -153,6 +153,10 @@ response_law.tall_regression <- function(fit, rows, draws) {
 
 # Responses of these rows, draws x rows, column by column; classes count from 1.
 response_draws <- function(fit, rows, draws) {
+  over_strata(fit, rows, draws, draw_responses)
+}
+
+draw_responses <- function(fit, rows, draws) {
   mu <- response_law(fit, rows, draws)
   shape <- dim(mu)[1:2]
   is_missing <- is.na(if (length(dim(mu)) == 3) mu[, , 1] else mu)
@@ -181,6 +185,10 @@ log_density <- function(fit, rows, draws) {
 
 #' @export
 log_density.tall_regression <- function(fit, rows, draws) {
+  over_strata(fit, rows, draws, row_log_density)
+}
+
+row_log_density <- function(fit, rows, draws) {
   eta <- predictor(fit, rows, draws, "link")
   is_precision <- has_precisions(fit$family)
   out <- response_log_density(
@@ -194,4 +202,29 @@ log_density.tall_regression <- function(fit, rows, draws) {
     out <- rep(rows$weight, each = nrow(eta)) * out
   }
   out
+}
+
+# ---- strata ------------------------------------------------------------------
+
+# f(fit, rows, draws), draws x rows, where rows of a stratum have a family of
+# their own: of the rows of each, with this family and its auxiliary parameters.
+over_strata <- function(fit, rows, draws, f) {
+  if (!has_strata(fit$family)) {
+    return(f(fit, rows, draws))
+  }
+  of <- row_strata(fit$family$pieces, rows$x)
+  out <- matrix(NA_real_, nrow(draws$theta), nrow(rows$x))
+  for (s in unique(of)) {
+    at <- which(of == s)
+    own <- fit_of_stratum(fit, draws, s)
+    out[, at] <- f(own$fit, some_rows(rows, at), own$draws)
+  }
+  out
+}
+
+fit_of_stratum <- function(fit, draws, s) {
+  own <- stratum_pieces(fit$family$pieces, s)
+  draws$aux <- draws$aux[, own, drop = FALSE]
+  fit$family <- stratum_family(fit$family, s)
+  list(fit = fit, draws = draws)
 }

@@ -154,7 +154,7 @@ hazard_text <- function(fit) {
     fit$basehaz,
     if (is_hazard) " (proportional hazards)" else " (accelerated failure time)",
     if (has_pieces(fit$family)) {
-      paste0(", ", count_noun(length(fit$family$pieces$cuts) + 1, "piece"))
+      paste0(", ", pieces_text(fit$family))
     } else if (is_hazard) {
       paste0(", times in units of ", format_number(unit[[1]]))
     },

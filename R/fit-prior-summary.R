@@ -149,6 +149,15 @@ print.tall_prior_summary <- function(x, digits = 3, ...) {
 }
 
 #' @exportS3Method rstantools::prior_summary
+prior_summary.tall_dpar <- function(object, ...) {
+  check_no_dots(...)
+  out <- prior_summary.tall_fit(object)
+  out$specs$prior <- out$specs$prior[[1]]
+  out$specs$prior_intercept <- out$specs$prior_intercept[[1]]
+  out
+}
+
+#' @exportS3Method rstantools::prior_summary
 prior_summary.tall_glmer <- function(object, ...) {
   check_no_dots(...)
   out <- prior_summary.tall_fit(object)

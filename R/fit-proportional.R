@@ -93,8 +93,8 @@ ph_check <- function(fit, pieces = NULL, prob = 0.95) {
   check_ph_cuts(cuts, events, pieces)
   sums <- NULL
   over_rows(asked, draws, function(rows) {
-    own <- ph_sums(fit, rows, at, cuts)
-    sums <<- if (is.null(sums)) own else Map(`+`, sums, own)
+    own <- ph_sums_by_strata(fit, rows, at, cuts)
+    sums <<- if (is.null(sums)) own else add_lists(sums, own)
     list(value = numeric(nrow(rows$x)))
   })
   new_ph(fit, sums, at$theta, cuts, events, prob)
@@ -123,10 +123,21 @@ check_ph <- function(fit) {
   }
 }
 
-# What it shows: columns but the intercept and those of smooth terms.
+# What it shows: those columns but of smooth terms.
 ph_terms <- function(fit) {
   smooth <- if (has_smooths(fit)) gam_layout(fit)$columns$name
-  setdiff(fit$every_variable[seq_len(fit$n_coef)], c("(Intercept)", smooth))
+  names <- fit$every_variable[seq_len(fit$n_coef)]
+  setdiff(names[ph_columns(fit)], smooth)
+}
+
+# Columns but those of hazards' levels: the intercept, and those of strata.
+ph_columns <- function(fit) {
+  names <- fit$every_variable[seq_len(fit$n_coef)]
+  is_level <- names == "(Intercept)"
+  if (has_strata(fit$family)) {
+    is_level <- is_level | fit$family$pieces$stratum > 0
+  }
+  which(!is_level)
 }
 
 abort_no_ph <- function(message, hint, frame = parent.frame()) {
@@ -169,6 +180,22 @@ ph_cuts <- function(pieces, events) {
   }
   n <- pieces %||% max(2, min(20, floor(sum(events[, 2]) / 20)))
   usual_cuts(events[, 1], events[, 2], n)
+}
+
+# A list of ph_sums() of each stratum; of rows without any of one.
+ph_sums_by_strata <- function(fit, rows, at, cuts) {
+  if (!has_strata(fit$family)) {
+    return(list(ph_sums(fit, rows, at, cuts)))
+  }
+  of <- row_strata(fit$family$pieces, rows$x)
+  lapply(seq_along(fit$family$pieces$strata), function(s) {
+    own <- fit_of_stratum(fit, at, s)
+    ph_sums(own$fit, some_rows(rows, which(of == s)), own$draws, cuts)
+  })
+}
+
+add_lists <- function(a, b) {
+  Map(function(a, b) Map(`+`, a, b), a, b)
 }
 
 # Of each stretch: `score`, columns x K, and `second`, columns x columns x K;
@@ -217,20 +244,15 @@ ph_sums <- function(fit, rows, at, cuts) {
 
 new_ph <- function(fit, sums, theta, cuts, events, prob) {
   names <- fit$every_variable[seq_len(fit$n_coef)]
-  keep <- which(names != "(Intercept)")
-  used <- which(sums$event > 0)
-  # the level of a stretch is free: columns less their means
+  keep <- ph_columns(fit)
+  event <- Reduce(`+`, lapply(sums, `[[`, "event"))
+  used <- which(event > 0)
   parts <- lapply(used, function(k) {
-    one <- length(names) + 1
-    second <- sums$second[, , k]
-    mean <- second[keep, one] / second[one, one]
-    list(
-      score = sums$score[keep, k] - mean * sums$score[one, k],
-      second = second[keep, keep, drop = FALSE] - outer(mean, second[one, keep])
-    )
+    own <- lapply(sums, centred_part, k = k, keep = keep)
+    Reduce(function(a, b) Map(`+`, a, b), own)
   })
-  log_time <- sums$log_time[used] / sums$event[used]
-  g <- log_time - sum(sums$event[used] * log_time) / sum(sums$event)
+  log_time <- Reduce(`+`, lapply(sums, `[[`, "log_time"))[used] / event[used]
+  g <- log_time - sum(event[used] * log_time) / sum(event)
   sum_of <- function(what, by = rep(1, length(g))) {
     Reduce(`+`, Map(function(part, w) w * part[[what]], parts, by))
   }
@@ -279,6 +301,21 @@ new_ph <- function(fit, sums, theta, cuts, events, prob) {
     stretches = stretches[is_shown(stretches$term), ],
     coefficients = stats::setNames(theta[keep], names[keep])[shown],
     prob = prob
+  )
+}
+
+# The level of a stretch, of each stratum, is free: columns less their means.
+centred_part <- function(sums, k, keep) {
+  second <- sums$second[, , k]
+  one <- nrow(second)
+  # nobody is at risk
+  mean <- if (second[one, one] > 0) second[keep, one] / second[one, one] else 0
+  list(
+    score = sums$score[keep, k] - mean * sums$score[one, k],
+    second = second[keep, keep, drop = FALSE] - outer(
+      rep_len(mean, length(keep)),
+      second[one, keep]
+    )
   )
 }
 

@@ -186,6 +186,12 @@ surv_moments <- function(fit, rows, draws, type, at) {
 
 # Draws x rows, at one time or probability.
 surv_values <- function(fit, rows, draws, type, at) {
+  over_strata(fit, rows, draws, function(fit, rows, draws) {
+    row_surv_values(fit, rows, draws, type, at)
+  })
+}
+
+row_surv_values <- function(fit, rows, draws, type, at) {
   eta <- predictor(fit, rows, draws, "link")
   family <- fit$family
   switch(
@@ -305,8 +311,10 @@ row_hazards <- function(fit, rows, draws) {
   each_block(nrow(rows$x), nrow(draws$theta), size = 2^18, function(at) {
     some <- some_rows(rows, at)
     some$y[, 3] <- 0
-    eta <- predictor(fit, some, draws, "link")
-    value <- -response_log_density(fit$family, eta, some$y, aux = draws$aux)
+    value <- over_strata(fit, some, draws, function(fit, rows, draws) {
+      eta <- predictor(fit, rows, draws, "link")
+      -response_log_density(fit$family, eta, rows$y, aux = draws$aux)
+    })
     out[at] <<- drop(crossprod(value, draws$weights))
   })
   out
@@ -351,6 +359,13 @@ concordance.tall_surv <- function(object, ..., newdata = NULL) {
   rows <- join_draws(object, rows, chosen, groups)
   eta <- predictor_moments(object, rows, chosen, "link", FALSE)$fit
   seen <- surv_object(rows$y)
+  if (has_strata(object$family)) {
+    # pairs of the same one: others have other hazards
+    stratum <- row_strata(object$family$pieces, rows$x)
+    # survival knows it by this name alone
+    strata <- survival::strata
+    return(survival::concordance(seen ~ eta + strata(stratum), reverse = TRUE))
+  }
   survival::concordance(seen ~ eta, reverse = is_hazard_model(object))
 }
 

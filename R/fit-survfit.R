@@ -107,7 +107,7 @@ curve_times <- function(fit, type) {
   if (type != "haz" || is.null(cuts)) {
     return(fit$horizon * seq_len(60) / 60)
   }
-  cuts <- cuts[cuts < fit$horizon]
+  cuts <- unique(cuts[cuts < fit$horizon])
   slight <- 1e-9 * fit$horizon
   sort(c(slight, cuts, cuts + slight, fit$horizon))
 }

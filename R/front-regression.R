@@ -105,8 +105,9 @@ fit_regression.default <- function(front, run) {
 # start: what passes over the same rows left, see start_of_passes().
 fit_in_memory <- function(front, rows, run, start = NULL) {
   read <- whole_rows(rows)
-  front <- settle_front(front, attr(rows$frame, "terms"), colnames(read$x))
-  front <- settle_response(front, read$y, read$weights, ncol(read$x))
+  columns <- colnames(read$x)
+  front <- settle_front(front, attr(rows$frame, "terms"), columns)
+  front <- settle_response(front, read$y, read$weights, columns, rows$frame)
   model <- build_model(front$blueprint, read)
   start_search(model, start, run$control$cores)
   reader <- front_reader(front, rows, read)
@@ -141,14 +142,14 @@ settle_front.default <- function(front, terms, columns) {
   front
 }
 
-# The same when responses are known: y, weight (NULL: 1 each) of all rows, or of
-# a pilot; n_column: of the design.
-settle_response <- function(front, y, weight, n_column) {
+# The same when responses are known: y, weight (NULL: 1 each) and frame of all
+# rows, or of a pilot; columns: names of the design's.
+settle_response <- function(front, y, weight, columns, frame) {
   UseMethod("settle_response")
 }
 
 #' @export
-settle_response.default <- function(front, y, weight, n_column) {
+settle_response.default <- function(front, y, weight, columns, frame) {
   front
 }
 

@@ -196,7 +196,7 @@ settle_reading <- function(front, reading, terms) {
   columns <- reading$rows$design$columns
   front <- settle_front(front, terms, columns)
   weight <- reading$pilot$stands * (reading$parts$weights %||% 1)
-  settle_response(front, reading$parts$y, weight, length(columns))
+  settle_response(front, reading$parts$y, weight, columns, reading$pilot$frame)
 }
 
 # How rows of new data are read as those of a pilot were.

@@ -90,9 +90,7 @@
 #' groups.
 #'
 #' Competing risks have no likelihood here: fit one model for each cause, with
-#' other causes censored. Hazards of strata have no name of their own: of the
-#' rows that `survival::survSplit()` makes, one for each piece of time, they are
-#' `"exp"` with a factor of pieces and strata.
+#' other causes censored.
 #'
 #' @section Hazards in pieces:
 #' With `basehaz = "piecewise"` the hazard of row \eqn{i} is
@@ -120,13 +118,29 @@
 #' default, differs from Breslow's where many events share a time.
 #' Times must be censored on the right, or rows begin late.
 #'
+#' @section Strata:
+#' With a term `strata(g)`, as of `survival::strata()`, the hazards of strata
+#' are not proportional: each has pieces of its own, at quantiles of its events,
+#' and a random walk of its own, \deqn{h_i(t) = \exp(\alpha_{g(i), k} + \eta_i),
+#' \qquad t \in (c_{g(i), k-1}, c_{g(i), k}].}{h_i(t) = exp(alpha_(g(i), k) +
+#' eta_i), t in (c_(g(i), k-1), c_(g(i), k)].} All walks have the standard
+#' deviation `smooth_sd[basehaz]`. To the design \eqn{g} is a factor: its
+#' coefficients, `strata(g)b`, are the differences of mean log hazards from the
+#' first stratum's, each over the events of its own, with the prior `prior`;
+#' they are no hazard ratios. Interactions `x:strata(g)` are beside it.
+#' Coefficients of others are those of Cox's stratified model. Combinations of
+#' several variables are `strata(a, b)`. Together the strata have 200 pieces, or
+#' fewer, where `pieces` does not say how many each has. Predictions are those
+#' of the row's stratum, concordance is of pairs in the same one, and
+#' [ph_check()] leaves the hazard of each free.
+#'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_surv", "tall_glm",
 #'   "tall_fit")`, with `basehaz`, and `horizon`, the largest time.
 #' @section Conditions: Those of [tall_glm()]. `tall_error_input` where no row
 #'   has an event, a time is not above 0, or a row ends before its entry;
-#'   `tall_error_unsupported` for events of several kinds, `strata()`, frailties
-#'   of several factors, and times that are censored on the left or in intervals
-#'   with `basehaz = "piecewise"`.
+#'   `tall_error_unsupported` for events of several kinds, frailties of several
+#'   factors, and with `basehaz = "piecewise"` times that are censored on the
+#'   left or in intervals; with another one `strata()`.
 #' @references
 #' Friedman (1982). Piecewise exponential models for survival data with
 #' covariates. *Annals of Statistics* 10, 101.
@@ -178,7 +192,7 @@ tall_surv <- function(
   storage <- check_choice(storage, names(storage_types))
   priors <- glm_priors(prior, prior_intercept, prior_aux)
   asked <- new_asked("tall_surv", match.call(), parent.frame(), environment())
-  check_surv_formula(asked$formula)
+  check_surv_formula(asked$formula, in_pieces)
   if (basehaz == "weibull") {
     unit <- unit %||% usual_unit(asked)
   }
@@ -381,7 +395,13 @@ ask_right <- function(asked) {
 
 # The hazard's pieces, when the times are known, and their steps as a block.
 #' @export
-settle_response.tall_front_surv <- function(front, y, weight, n_column) {
+settle_response.tall_front_surv <- function(
+  front,
+  y,
+  weight,
+  columns,
+  frame
+) {
   blueprint <- front$blueprint
   if (!has_pieces(blueprint$family)) {
     return(front)
@@ -393,8 +413,15 @@ settle_response.tall_front_surv <- function(front, y, weight, n_column) {
   if (!any(is_time & y[, 3] == 1)) {
     return(front)
   }
-  blueprint$family <-
-    settle_pieces(blueprint$family, y[is_time, , drop = FALSE], weight[is_time])
+  strata <- rows_by_strata(frame, columns)
+  strata$of <- strata$of[is_time]
+  blueprint$family <- settle_pieces(
+    blueprint$family,
+    y[is_time, , drop = FALSE],
+    weight[is_time],
+    strata
+  )
+  n_column <- length(columns)
   of <- blueprint$blocks$of %||% integer(n_column)
   names <- setdiff(blueprint$blocks$names, pieces_block)
   n_step <- length(blueprint$family$pieces$names)
@@ -409,16 +436,16 @@ settle_response.tall_front_surv <- function(front, y, weight, n_column) {
 
 # Terms that survival has, and what does their work.
 surv_terms <- c(
-  strata = "A stratum has no hazard of its own here: fit one model for each, or
-            take its factor as a covariate; of the rows of
-            {.code survival::survSplit()}, its product with the pieces.",
+  strata = "Hazards of strata are in pieces: {.code basehaz =
+            \"piecewise\"}. Beside a law, take the factor as a covariate, or fit
+            one model for each.",
   cluster = "Rows of the same cluster count as independent here.",
   frailty = "A normal frailty is {.code (1 | g)}.",
   tt = "Rows of a stretch of time each, {.code Surv(start, stop, event)}, have
         covariates that change."
 )
 
-check_surv_formula <- function(formula) {
+check_surv_formula <- function(formula, in_pieces) {
   if (!inherits(formula, "formula")) {
     return(invisible()) # refused where frames are made
   }
@@ -428,7 +455,8 @@ check_surv_formula <- function(formula) {
   for (term in formula_terms(formula[[3]])) {
     name <- if (is.call(term)) deparse1(term[[1]]) else NA_character_
     name <- sub("^survival::", "", name)
-    if (isTRUE(name %in% names(surv_terms))) {
+    is_taken <- in_pieces && identical(name, "strata")
+    if (name %in% names(surv_terms) && !is_taken) {
       abort_tall(
         "unsupported",
         c(

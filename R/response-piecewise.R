@@ -112,7 +112,10 @@ piece_of <- function(cuts, time) {
 
 # What the core takes of them.
 core_pieces <- function(family) {
-  if (has_pieces(family)) family$pieces[c("cuts", "basis")]
+  if (has_pieces(family)) {
+    strata <- if (has_strata(family)) c("n_cut", "stratum")
+    family$pieces[c("cuts", "basis", strata)]
+  }
 }
 
 # Log hazards of draws, draws x K, less what predictors say. draws: a matrix
@@ -120,4 +123,48 @@ core_pieces <- function(family) {
 log_hazards <- function(pieces, draws) {
   steps <- draws[, pieces$names, drop = FALSE]
   unname(tcrossprod(steps, pieces$basis))
+}
+
+# ---- families of one stratum -------------------------------------------------
+
+has_strata <- function(family) {
+  !is.null(family$pieces$n_cut)
+}
+
+# How many pieces there are, of all strata.
+n_pieces <- function(pieces) {
+  length(pieces$cuts) + max(1, length(pieces$n_cut))
+}
+
+# That of the rows of one stratum: its pieces are as of rows without strata.
+stratum_family <- function(family, s) {
+  pieces <- family$pieces
+  n <- pieces$n_cut
+  first <- sum(n[seq_len(s - 1)])
+  family$pieces <- list(cuts = pieces$cuts[first + seq_len(n[[s]])])
+  family
+}
+
+# Which of all pieces are its own.
+stratum_pieces <- function(pieces, s) {
+  before <- sum(pieces$n_cut[seq_len(s - 1)] + 1)
+  before + seq_len(pieces$n_cut[[s]] + 1)
+}
+
+# The number of the stratum of each row of a design; of a row whose stratum is
+# missing 1.
+row_strata <- function(pieces, x) {
+  at <- which(pieces$stratum > 0)
+  own <- as.matrix(x[, at, drop = FALSE])
+  of <- drop(own %*% pieces$stratum[at]) + 1
+  replace(of, is.na(of), 1)
+}
+
+# How many pieces there are, and of how many strata.
+pieces_text <- function(family) {
+  strata <- family$pieces$strata
+  paste0(
+    count_noun(n_pieces(family$pieces), "piece"),
+    if (!is.null(strata)) paste(" of", format_count(length(strata)), "strata")
+  )
 }

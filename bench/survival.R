@@ -112,6 +112,38 @@ one_of_pieces <- function(seed, n = 150, cuts = c(0.2, 0.5, 1, 1.8)) {
   colSums(draws[thin, ] < rep(truth, each = length(thin)))
 }
 
+# The same of two strata, with walks of their own.
+one_of_strata <- function(seed, n = 200, cuts = c(0.2, 0.6, 1.5)) {
+  set.seed(seed)
+  x <- cbind(a = rnorm(n), b = rbinom(n, 1, 0.4))
+  beta <- rnorm(3, 0, c(0.7, 1, 1))
+  basis <- pieces_basis(cuts, rexp(500), rep(1, 500), 3)
+  utils::assignInNamespace("walk_basis", function(...) basis, "tallbayes")
+  on.exit(utils::assignInNamespace("walk_basis", pieces_basis, "tallbayes"))
+  sd <- rexp(1)
+  step <- sd * rnorm(2 * length(cuts))
+  goal <- rexp(n) / exp(beta[[1]] * x[, "a"] + beta[2:3][x[, "b"] + 1])
+  time <- numeric(n)
+  for (g in 0:1) {
+    own <- which(x[, "b"] == g)
+    rate <- exp(drop(basis %*% step[g * length(cuts) + seq_along(cuts)]))
+    total <- c(0, cumsum(diff(c(0, cuts)) * rate[-length(rate)]))
+    at <- findInterval(goal[own], total)
+    time[own] <- c(0, cuts)[at] + (goal[own] - total[at]) / rate[at]
+  }
+  seen <- censor_times(time, "right")
+  d <- cbind(seen$data, x)[seen$rows, ]
+  fit <- tall_surv(
+    Surv(entry, time, event) ~ 0 + a + strata(b), d, "piecewise",
+    prior = prior_normal(0, c(0.7, 1, 1)), pieces = cuts,
+    iter = 1500, chains = 1, seed = seed
+  )
+  draws <- as.matrix(fit)
+  thin <- round(seq(1, nrow(draws), length.out = 99))
+  truth <- c(beta, step, sd)
+  colSums(draws[thin, ] < rep(truth, each = length(thin)))
+}
+
 pieces_basis <- getFromNamespace("walk_basis", "tallbayes")
 
 uniform_p <- function(ranks) {
@@ -145,6 +177,10 @@ calibrate <- function() {
   p <- uniform_p(vapply(1:200, one_of_pieces, numeric(8)))
   say("\nA hazard in five pieces, rows as \"right\":\n")
   names <- c("one", "a", "b", paste("step", 1:4), "sd of steps")
+  say_table(data.frame(parameter = names, p = format(round(p, 2))))
+  p <- uniform_p(vapply(1:200, one_of_strata, numeric(10)))
+  say("\nHazards of two strata in four pieces each:\n")
+  names <- c("a", "level 1", "level 2", paste("step", 1:6), "sd of steps")
   say_table(data.frame(parameter = names, p = format(round(p, 2))))
 }
 

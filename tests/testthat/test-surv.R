@@ -782,7 +782,7 @@ test_that("what is no time, no event or no such model is refused", {
   expect_refusals(
     "tall_error_unsupported",
     ask(Surv(time, cause) ~ a),
-    ask(Surv(time, seen) ~ a + strata(g)),
+    ask(Surv(time, seen) ~ a + strata(g), basehaz = "weibull"),
     ask(Surv(time, seen) ~ a + survival::cluster(g)),
     ask(Surv(time, seen) ~ a + (1 | g) + (1 | cause), basehaz = "weibull"),
     ask(Surv(entry, time, seen) ~ a + (1 | g), basehaz = "lognormal"),
