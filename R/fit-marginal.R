@@ -20,6 +20,7 @@
 #' Without `newdata`, averages are over the data of the fit, which it does not
 #' carry: as in [emmeans()][emmeans-tall_glm]. Matrices have a number for each
 #' row and draw; give `newdata` of fewer rows, or `ndraws`, where rows are many.
+#' [average_slopes()] and its kin have averages over any number of rows.
 #'
 #' The package tells \pkg{marginaleffects} of its classes when that is loaded,
 #' by the option `marginaleffects_model_classes`.

@@ -28,6 +28,7 @@ usual_settings <- list(
 
   # ---- limits ----
   large_matrix = 5e7,       # numbers that are made, or evaluated, unasked
+  average_exact = 2e7,      # rows times draws, of averages over rows
   parquet_bytes = 2^30,     # of a file: beyond, it is not read
   rebuilt_bytes = 1e9,      # of rows passed over, brought to memory unasked
   effect_bytes = 2e8,       # draws of effects that are kept unasked

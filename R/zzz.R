@@ -4,6 +4,9 @@
 local({
   space <- topenv()
   others <- c(
+    "average_comparisons",
+    "average_predictions",
+    "average_slopes",
     "bias_check",
     "fssd",
     "ksd",

@@ -1,0 +1,304 @@
+# Averages over all rows of what a fit predicts, as draws: predictions,
+# comparisons of what a variable does, and slopes. R/fit-average-plan.R says
+# what is averaged, R/fit-average-pass.R passes over the rows.
+
+#' Averages of predictions, comparisons and slopes
+#'
+#' What a regression predicts on average over the rows of its data, or of
+#' others: as they are, if a variable were another, and per unit of a variable;
+#' as draws, without a matrix of rows times draws.
+#'
+#' @param fit ([`tall_fit`][tall_fit] of a regression) The fit, of [tall_glm()],
+#'   [tall_gam()], [tall_glmer()], [tall_polr()], [tall_multinom()] or
+#'   [tall_nn()], in memory or from a [source][tall_source].
+#' @param variables (named list, string vector or `NULL`) What is changed in
+#'   every row. Of `average_predictions()` a list of values, `list(x =
+#'   c(0, 1))`, of which all combinations are taken, or names of variables with
+#'   levels; `NULL`: nothing. Of the others names of covariates, `NULL`: all of them; of
+#'   comparisons also a list of how a number is changed, `list(x = 10)` from
+#'   \eqn{x} to \eqn{x + 10}, `list(x = c(0, 1))` from the one value to the
+#'   other, or of two levels. By default a number is changed by 1, levels are
+#'   compared with the first, and `FALSE` with `TRUE`.
+#' @param newdata (data frame, [source][tall_source] or `NULL`) The rows;
+#'   `NULL`: those of the fit.
+#' @param by (string vector, one-sided formula or `NULL`) Columns whose values
+#'   make groups of rows, with an average each: 1,000 groups at most.
+#' @param comparison (string) Of two averages \eqn{a} and \eqn{b}:
+#'   `"difference"` \eqn{b - a}, `"ratio"` \eqn{b / a}, `"lnratio"` its log, or `"lnor"`
+#'   \eqn{\log \frac{b}{1 - b} - \log \frac{a}{1 - a}}{log(b / (1 - b)) - log(a
+#'   / (1 - a))}. They are of averages, what \pkg{marginaleffects} calls
+#'   `"ratioavg"`, `"lnoravg"`; of differences that is the same.
+#' @param wts (string or `NULL`) A column of weights of the rows.
+#' @param type (string) `"response"`: expected responses, of classes their
+#'   probabilities; `"link"`: linear predictors.
+#' @param method (string) `"exact"`: each draw at each row; `"expansion"`: see
+#'   *Details*; `"auto"`: the expansion where it can be and rows times draws are
+#'   more than 20 million.
+#' @param prob (number between 0 and 1) Of the intervals.
+#' @param ndraws (whole number or `NULL`) Use that many draws, evenly spaced;
+#'   `NULL`: all, but where rows times draws would be more than 50 million and
+#'   there is no expansion as many as that allows, 400 at least.
+#' @param re_formula (`NULL` or `NA`) Of fits with group-level effects: `NULL`,
+#'   with them, `NA`, without.
+#' @param x (`tall_average`) What these functions return.
+#' @param digits (whole number) To print.
+#' @param ... Unused: other arguments are refused.
+#'
+#' @details
+#' An average \eqn{A(\theta) = \sum_i w_i a(\eta_i(\theta)) / \sum_i w_i} is
+#' expanded around the posterior mean \eqn{\hat\theta}{theta^}: one pass sums
+#' \deqn{s = \sum w_i a_i, \quad g = \sum w_i a_i' x_i, \quad H = \sum w_i a_i''
+#' x_i x_i^T,}{s = sum w_i a_i, g = sum w_i a_i' x_i, H = sum w_i a_i'' x_i
+#' x_i',} and of a draw \eqn{\theta = \hat\theta + \delta}{theta = theta^ + d}
+#' \deqn{A(\theta) \approx (s + g^T \delta + \delta^T H \delta / 2) / \sum w_i +
+#' \bar r(\theta),}{A(theta) = (s + g'd + d'Hd / 2) / sum w_i + r(theta),} where
+#' \eqn{\bar r}{r} is the mean of what the expansion leaves out, \eqn{a(\eta_i +
+#' t) - a_i - a_i' t - a_i'' t^2 / 2} with \eqn{t = x_i^T \delta}{t = x_i'd},
+#' over some 200 rows drawn at random. Its standard error over these rows, in
+#' posterior standard deviations of the average, is printed as the error of the
+#' expansion. A draw costs \eqn{d^2}, whatever the number of rows. It is for
+#' fits of [tall_glm()] and [tall_gam()], whose predictor is linear.
+#'
+#' Slopes are differences over a ten-thousandth of the variable's range, divided
+#' by it, as in \pkg{marginaleffects}; of variables with levels comparisons take
+#' their place. Rows count once each, unless there are `wts`.
+#'
+#' @return A data frame of class `tall_average`: `variable` and `contrast` (of
+#'   predictions the variables' values), `class` of responses with classes, the
+#'   columns `by`, the [posterior::rvar()] `draws`, and their `mean`, `sd`,
+#'   `lower` and `upper`. `attr(x, "error")` has the error of the expansion of
+#'   each.
+#' @section Conditions: `tall_error_input` for variables that are not in the
+#'   model, levels it does not know, more groups than 1,000, slopes of variables
+#'   that are no numbers alone; `tall_error_stale` where the data of the fit
+#'   cannot be found; `tall_error_unsupported` for times to an event, formulas
+#'   of two parameters and hurdles, and an expansion of what is not linear.
+#' @references Arel-Bundock, Greifer & Heiss (2024). How to interpret
+#'   statistical models using marginaleffects for R and Python. *Journal of
+#'   Statistical Software* 111(9).
+#' @seealso [conditional_effects()] for curves
+#' @examples
+#' fit <- tall_glm(am ~ wt + factor(cyl), mtcars, binomial(), seed = 1)
+#' average_slopes(fit, "wt")
+#' average_comparisons(fit, list(wt = c(2, 3)), comparison = "lnor")
+#' average_predictions(fit, by = "gear")
+#' average_predictions(fit, list(cyl = c(4, 8)))
+#' @export
+average_predictions <- function(
+  fit,
+  variables = NULL,
+  newdata = NULL,
+  ...,
+  by = NULL,
+  wts = NULL,
+  type = c("response", "link"),
+  method = c("auto", "exact", "expansion"),
+  prob = 0.95,
+  ndraws = NULL,
+  re_formula = NULL
+) {
+  check_no_dots(...)
+  request <- average_request(
+    fit, newdata, by, wts, type, method, ndraws, re_formula
+  )
+  plan <- prediction_plan(fit, variables)
+  new_average(average_rows(request, plan), plan, prob, "predictions")
+}
+
+#' @rdname average_predictions
+#' @export
+average_comparisons <- function(
+  fit,
+  variables = NULL,
+  newdata = NULL,
+  ...,
+  comparison = c("difference", "ratio", "lnratio", "lnor"),
+  by = NULL,
+  wts = NULL,
+  type = c("response", "link"),
+  method = c("auto", "exact", "expansion"),
+  prob = 0.95,
+  ndraws = NULL,
+  re_formula = NULL
+) {
+  check_no_dots(...)
+  comparison <- check_choice(comparison, names(average_comparers))
+  request <- average_request(
+    fit, newdata, by, wts, type, method, ndraws, re_formula
+  )
+  plan <- comparison_plan(fit, variables, comparison)
+  new_average(average_rows(request, plan), plan, prob, "comparisons")
+}
+
+#' @rdname average_predictions
+#' @export
+average_slopes <- function(
+  fit,
+  variables = NULL,
+  newdata = NULL,
+  ...,
+  by = NULL,
+  wts = NULL,
+  type = c("response", "link"),
+  method = c("auto", "exact", "expansion"),
+  prob = 0.95,
+  ndraws = NULL,
+  re_formula = NULL
+) {
+  check_no_dots(...)
+  request <- average_request(
+    fit, newdata, by, wts, type, method, ndraws, re_formula
+  )
+  plan <- slope_plan(fit, variables)
+  found <- withCallingHandlers(
+    average_rows(request, plan),
+    # by a ten-thousandth of the range
+    tall_warning_extrapolation = function(w) invokeRestart("muffleWarning")
+  )
+  new_average(found, plan, prob, "slopes")
+}
+
+# What all three are asked for: which rows, groups, scale, draws.
+average_request <- function(
+  fit,
+  newdata,
+  by,
+  wts,
+  type,
+  method,
+  ndraws,
+  re_formula
+) {
+  check_average_fit(fit)
+  if (inherits(by, "formula")) {
+    by <- all.vars(by)
+  }
+  if (!is.null(by) && !(is.character(by) && !anyNA(by))) {
+    abort_expected(by, "names of columns, or a one-sided formula")
+  }
+  check_string(wts, allow_null = TRUE)
+  list(
+    fit = fit,
+    newdata = newdata,
+    by = by,
+    wts = wts,
+    type = check_choice(type, c("response", "link")),
+    method = check_choice(method, c("auto", "exact", "expansion")),
+    n_draw = check_draws(fit, NULL, ndraws),
+    groups = group_request(fit, re_formula)
+  )
+}
+
+check_average_fit <- function(fit) {
+  check_spec(fit, "tall_regression", "a regression")
+  why <- if (inherits(fit, "tall_surv")) {
+    c(
+      "Averages are not of times to an event.",
+      i = "{.fn posterior_survfit} averages curves over rows, and
+           {.code predict(type = \"rmst\")} has restricted means of each."
+    )
+  } else if (inherits(fit, c("tall_dpar", "tall_hurdle"))) {
+    c(
+      "Averages are not of formulas of two parameters.",
+      i = "{.code posterior_epred(fit, newdata)} has draws of each row."
+    )
+  }
+  if (!is.null(why)) {
+    abort_tall("unsupported", why, argument = "fit")
+  }
+}
+
+# ---- the table ---------------------------------------------------------------
+
+# found: of average_rows().
+new_average <- function(found, plan, prob, what) {
+  prob <- check_prob(prob)
+  groups <- found$groups
+  classes <- found$classes
+  parts <- list()
+  values <- errors <- list()
+  for (estimand in plan$estimands) {
+    for (g in seq_len(nrow(groups))) {
+      for (class in seq_len(max(1, length(classes)))) {
+        own <- found$estimate(estimand, g, class)
+        values[[length(values) + 1]] <- own$value
+        errors[[length(errors) + 1]] <- own$error
+        parts[[length(parts) + 1]] <- c(
+          estimand$labels,
+          if (!is.null(classes)) list(class = classes[[class]]),
+          as.list(groups[g, , drop = FALSE])
+        )
+      }
+    }
+  }
+  value <- do.call(cbind, values)
+  if (is.null(value)) {
+    abort_input("{.arg newdata} must have rows.", argument = "newdata")
+  }
+  bounds <- column_quantiles(value, interval_probs(prob))
+  labels <- lapply(stats::setNames(nm = names(parts[[1]])), function(name) {
+    unlist(lapply(parts, `[[`, name), use.names = FALSE)
+  })
+  sd <- apply(value, 2, stats::sd)
+  labels$draws <- posterior::rvar(unname(value))
+  out <- structure(
+    labels,
+    class = "data.frame",
+    row.names = seq_len(ncol(value))
+  )
+  out$mean <- unname(colMeans(value))
+  out$sd <- sd
+  out$lower <- bounds[, 1]
+  out$upper <- bounds[, 2]
+  structure(
+    out,
+    class = c("tall_average", "data.frame"),
+    error = if (found$is_expanded) unlist(errors) / sd,
+    what = what,
+    prob = prob,
+    n_row = found$n_row
+  )
+}
+
+#' @rdname average_predictions
+#' @export
+print.tall_average <- function(x, digits = 3, ...) {
+  check_no_dots(...)
+  digits <- check_count(digits)
+  error <- attr(x, "error")
+  n_draw <- if (nrow(x) > 0) posterior::ndraws(x$draws) else 0
+  cat(
+    "<tall_average> Average ",
+    attr(x, "what"),
+    " over ",
+    count_noun(attr(x, "n_row"), "row"),
+    ", ",
+    count_noun(n_draw, "draw"),
+    ", ",
+    format_number(100 * attr(x, "prob")),
+    "% intervals\n\n",
+    sep = ""
+  )
+  shown <- as.data.frame(x)
+  shown$draws <- NULL
+  print(shown, digits = digits, row.names = FALSE)
+  cat(
+    if (is.null(error)) {
+      "\nEach draw at each row.\n"
+    } else {
+      paste0(
+        "\nBy an expansion, with an error of ",
+        format_number(signif(max(error), 2)),
+        " posterior sds a draw at most.\n"
+      )
+    }
+  )
+  invisible(x)
+}
+
+#' @export
+as.data.frame.tall_average <- function(x, ...) {
+  attributes(x)[c("error", "what", "prob", "n_row")] <- NULL
+  class(x) <- "data.frame"
+  x
+}
