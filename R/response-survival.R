@@ -99,6 +99,41 @@ response_censored_gaussian <- function() {
   )
 }
 
+# The same of counts. base: the entry of those that are seen.
+censored_counts <- function(base) {
+  response_entry(
+    name = paste0("censored_", base$name),
+    table = paste0("censored_", base$table),
+    links = base$links,
+    must = base$must,
+    draw = base$draw,
+    wrong = wrong_count,
+    is_inner = TRUE,
+    shows = function(y) y[, 3] != 1,
+    separation = "mark{?s/} rows that are all censored, or whose counts are 0",
+    skewness = "rows with %s that are mostly censored do that"
+  )
+}
+
+response_censored_poisson <- function() {
+  censored_counts(response_poisson())
+}
+
+response_censored_neg_binomial_2 <- function() {
+  censored_counts(response_neg_binomial_2())
+}
+
+wrong_count <- function(y) {
+  is_count <- is.finite(y) & y >= 0 & y == floor(y)
+  if (!is_count[[1]] || y[[3]] != 3) {
+    "be a count"
+  } else if (is_count[[2]]) {
+    paste0("be below the end of its interval, which is ", format_number(y[[2]]))
+  } else {
+    paste0("have an interval to a count, not ", format_number(y[[2]]))
+  }
+}
+
 wrong_limit <- function(y) {
   if (is.finite(y[[1]]) && y[[3]] == 3) {
     paste0("be below the end of its interval, which is ", format_number(y[[2]]))

@@ -310,3 +310,13 @@ PREDICTED(censored_gaussian_sigma,
           0,
           NULL,
           3)
+PREDICTED(censored_neg_binomial_shape,
+          censored_neg_binomial,
+          "censored_neg_binomial_2_shape",
+          "log",
+          0,
+          DISPERSION_none,
+          NULL,
+          0,
+          NULL,
+          3)

@@ -29,7 +29,10 @@
   MEMBER(beta_phi)                                                             \
   MEMBER(zero_inflated_poisson)                                                \
   MEMBER(zero_inflated_negbinomial)                                            \
-  MEMBER(censored_gaussian_sigma)
+  MEMBER(censored_gaussian_sigma)                                              \
+  MEMBER(censored_poisson)                                                     \
+  MEMBER(censored_neg_binomial)                                                \
+  MEMBER(censored_neg_binomial_shape)
 
 #define MEMBER(name) extern const struct tb_response_type tb_response_##name;
 MEMBERS
