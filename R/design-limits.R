@@ -342,6 +342,7 @@ abort_cens <- function(message, value) {
 # What has limits, by the name of the response that has none.
 censored_responses <- c(
   gaussian = "censored_gaussian",
+  student = "censored_student",
   poisson = "censored_poisson",
   neg_binomial_2 = "censored_neg_binomial_2"
 )
@@ -355,8 +356,9 @@ censored_family <- function(family, formula) {
     abort_tall(
       "unsupported",
       c(
-        "{.code cens()} is for {.code family = gaussian()}, {.code poisson()}
-         and {.code neg_binomial_2()}, not for {.val {family$name}}.",
+        "{.code cens()} is for {.code family = gaussian()}, {.code student()},
+         {.code poisson()} and {.code neg_binomial_2()}, not for
+         {.val {family$name}}.",
         i = "Times to an event that are censored have {.fn tall_surv}; others
              are for {.fn model_custom}."
       ),

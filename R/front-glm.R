@@ -89,10 +89,10 @@
 #' standard deviation at weight 1, see [prior_exponential()].
 #'
 #' @section Censored numbers:
-#' Of Gaussian, Poisson and [neg_binomial_2()] responses, also of [tall_gam()]
-#' and [tall_glmer()], the left side may be `y | cens(status)` or `y |
-#' cens(status, y2)`, as in brms, where some numbers are known to lie beyond
-#' limits no more. By its `status` a row says
+#' Of Gaussian, [student()], Poisson and [neg_binomial_2()] responses, also of
+#' [tall_gam()] and [tall_glmer()], the left side may be `y | cens(status)` or
+#' `y | cens(status, y2)`, as in brms, where some numbers are known to lie
+#' beyond limits no more. By its `status` a row says
 #' * `"none"` (or 0, `FALSE`): the number is `y`;
 #' * `"right"` (1, `TRUE`): it is `y` or above; a count is **above** `y`,
 #'   \eqn{P(Y > y)}{P(Y > y)};
@@ -111,11 +111,12 @@
 #' `shape` of [neg_binomial_2()] and `Gamma("log")`, `phi` of
 #' [beta_regression()], whose logarithm is linear, and `zi` of
 #' [zero_inflated_poisson()], whose logit is: \deqn{\log\sigma_i =
-#' z_i^\top \gamma.}{log sigma_i = z_i'c.} Gaussian and negative binomial
-#' responses may have `cens()` on the left as well. Its coefficients are
-#' `sigma_(Intercept)`, `sigma_z`. Priors are those of the mean's coefficients,
-#' on the scale of the link; with `autoscale` that of the intercept of `sigma`
-#' is centred at the log standard deviation of the response. A list by name has
+#' z_i^\top \gamma.}{log sigma_i = z_i'c.} Gaussian, Student and negative
+#' binomial responses may have `cens()` on the left as well. Its coefficients
+#' are `sigma_(Intercept)`, `sigma_z`. Priors are those of the mean's
+#' coefficients, on the scale of the link; with `autoscale` that of the
+#' intercept of `sigma` is centred at the log standard deviation of the
+#' response. A list by name has
 #' one of each: `prior = list(mu = prior_normal(), sigma = prior_normal(0, 1))`.
 #' Rows are brought to memory. Draws are exact where rows are few, with steps
 #' that look at all of them; of many rows steps are those of [kernel_sgld()]

@@ -79,7 +79,7 @@ wrong_time <- function(y) {
 }
 
 # Numbers of which some are known to lie beyond, below or between limits:
-# `y | cens(status)` of a Gaussian response.
+# `y | cens(status)` of a Gaussian or Student response.
 response_censored_gaussian <- function() {
   response_entry(
     name = "censored_gaussian",
@@ -94,6 +94,26 @@ response_censored_gaussian <- function() {
     is_inner = TRUE,
     shows = function(y) y[, 3] != 1,
     has_units = TRUE,
+    separation = "mark{?s/} rows that are all censored",
+    skewness = "rows with %s that are mostly censored do that"
+  )
+}
+
+response_censored_student <- function() {
+  base <- response_student()
+  response_entry(
+    name = "censored_student",
+    table = "censored_student",
+    links = base$links,
+    must = base$must,
+    draw = base$draw,
+    wrong = wrong_limit,
+    is_inner = TRUE,
+    aux_priors = base$aux_priors,
+    aux_start = base$aux_start,
+    shows = function(y) y[, 3] != 1,
+    has_units = TRUE,
+    is_concave = FALSE,
     separation = "mark{?s/} rows that are all censored",
     skewness = "rows with %s that are mostly censored do that"
   )

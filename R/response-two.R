@@ -10,6 +10,7 @@ second_predictors <- list(
   student = list(name = "sigma", entry = "student_sigma"),
   censored_gaussian = list(name = "sigma", entry = "censored_gaussian_sigma"),
   neg_binomial_2 = list(name = "shape", entry = "neg_binomial_2_shape"),
+  censored_student = list(name = "sigma", entry = "censored_student_sigma"),
   censored_neg_binomial_2 = list(
     name = "shape",
     entry = "censored_neg_binomial_2_shape"
@@ -88,6 +89,10 @@ response_student_sigma <- function() {
 
 response_censored_gaussian_sigma <- function() {
   predicted_entry(response_censored_gaussian(), "sigma")
+}
+
+response_censored_student_sigma <- function() {
+  predicted_entry(response_censored_student(), "sigma")
 }
 
 response_neg_binomial_2_shape <- function() {

@@ -38,7 +38,9 @@ response_entries <- function() {
     censored_gaussian_sigma = response_censored_gaussian_sigma,
     censored_poisson = response_censored_poisson,
     censored_neg_binomial_2 = response_censored_neg_binomial_2,
-    censored_neg_binomial_2_shape = response_censored_neg_binomial_2_shape
+    censored_neg_binomial_2_shape = response_censored_neg_binomial_2_shape,
+    censored_student = response_censored_student,
+    censored_student_sigma = response_censored_student_sigma
   )
 }
 

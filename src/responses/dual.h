@@ -74,6 +74,23 @@ static inline struct tb_dual tb_dual_log(struct tb_dual a) {
                           c * a.yy - y * y};
 }
 
+static inline struct tb_dual tb_dual_exp(struct tb_dual a) {
+  const double c = exp(a.value);
+  return (struct tb_dual){c,
+                          c * a.x,
+                          c * a.y,
+                          c * (a.xx + a.x * a.x),
+                          c * (a.xy + a.x * a.y),
+                          c * (a.yy + a.y * a.y)};
+}
+
+/* log(1 + a) of a > -1, also where a is small */
+static inline struct tb_dual tb_dual_log1p(struct tb_dual a) {
+  struct tb_dual out = tb_dual_log(tb_dual_plus(a, 1));
+  out.value = log1p(a.value);
+  return out;
+}
+
 /* log(e^a - e^b), a > b. Of a b that is far below no more than a; likewise
  * where both are so large that rounding took what they are apart. */
 static inline struct tb_dual tb_dual_log_less(struct tb_dual a,

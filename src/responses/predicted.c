@@ -320,3 +320,13 @@ PREDICTED(censored_neg_binomial_shape,
           0,
           NULL,
           3)
+PREDICTED(censored_student_sigma,
+          censored_student,
+          "censored_student_sigma",
+          "identity",
+          TB_RESPONSE_PRECISION,
+          DISPERSION_none,
+          &student_rest,
+          1,
+          predicted_prepare,
+          3)

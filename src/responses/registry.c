@@ -32,7 +32,9 @@
   MEMBER(censored_gaussian_sigma)                                              \
   MEMBER(censored_poisson)                                                     \
   MEMBER(censored_neg_binomial)                                                \
-  MEMBER(censored_neg_binomial_shape)
+  MEMBER(censored_neg_binomial_shape)                                          \
+  MEMBER(censored_student)                                                     \
+  MEMBER(censored_student_sigma)
 
 #define MEMBER(name) extern const struct tb_response_type tb_response_##name;
 MEMBERS

@@ -131,6 +131,28 @@ conformance_responses <- function() {
       ),
       whole = function(y) cbind(y, 0, 1)
     ),
+    censored_student = list(
+      values = rbind(
+        c(-1.2, 0, 1), c(3, 0, 1), c(0.3, 0, 0), c(-4, 0, 0), c(1, 0, 2),
+        c(-1, 0.8, 3), c(2, 30, 3), c(0.5, 0.5 + 1e-7, 3)
+      ),
+      weight = c(1, 0.4, 2.5, 1, 1, 2, 1, 1),
+      outside = rbind(
+        c(NaN, 0, 1), c(1, 0.5, 1), c(1, 1, 3), c(1, 0, -1), c(1, Inf, 3)
+      ),
+      whole = function(y) cbind(y, 0, 1),
+      aux = c(1.7, 9)
+    ),
+    censored_student_sigma = list(
+      values = rbind(
+        c(-1.2, 0, 1), c(0.3, 0, 0), c(1, 0, 2), c(-1, 0.8, 3)
+      ),
+      outside = rbind(
+        c(NaN, 0, 1), c(1, 0.5, 1), c(1, 1, 3), c(1, 0, -1), c(1, Inf, 3)
+      ),
+      whole = function(y) cbind(y, 0, 1),
+      aux = 9
+    ),
     censored_poisson = list(
       values = rbind(
         c(0, 0, 1), c(7, 0, 1), c(3, 0, 0), c(0, 0, 0), c(2, 0, 2), c(0, 0, 2),
@@ -338,7 +360,7 @@ law_response_two_aux <- function(case) {
   set.seed(2)
   n <- 40
   eta <- matrix(rnorm(2 * n), ncol = 2)
-  y <- rep_len(case$values, n)
+  y <- select_rows(case$values, rep_len(seq_len(NROW(case$values)), n))
   weight <- rep_len(c(1, 2.5), n)
   s <- rnorm(n)
   # a row at a time: coordinates are of draws
@@ -346,7 +368,8 @@ law_response_two_aux <- function(case) {
     function(s) {
       vapply(seq_len(n), function(i) {
         at <- eta[i, , drop = FALSE]
-        all <- response_at(case, what, at, y[[i]], weight[[i]], s[[i]], place)
+        row <- select_rows(y, i)
+        all <- response_at(case, what, at, row, weight[[i]], s[[i]], place)
         if (is.matrix(all)) all[1, place] else all
       }, 0)
     }

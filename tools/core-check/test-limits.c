@@ -1,6 +1,7 @@
-/* Counts that are known to lie beyond, below or between limits no more, against
- * sums of probabilities in more digits: with l_j the logarithm of that of a
- * count j in the range, and p_j its share,
+/* What is known to lie beyond, below or between limits no more. Student
+ * responses against their laws of 2 and 4 degrees of freedom, which have no
+ * integrals; counts against sums of probabilities in more digits: with l_j the
+ * logarithm of that of a count j in the range, and p_j its share,
  *
  *   l = log sum_j e^l_j,  dl = sum_j p_j dl_j,
  *   d2l = sum_j p_j (d2l_j + dl_j dl_j') - dl dl' */
@@ -172,7 +173,86 @@ static void tails_keep_their_size(struct check* p_check) {
   }
 }
 
+/* P(Z > z), of 2 or 4 degrees of freedom, to its own size; its density */
+static long double tail_of(int n, long double z) {
+  const long double root = sqrtl(n + z * z), c = z / root;
+  const long double rest = z > 0 ? n / (root * (root + z)) : 1 - c;
+  return n == 2 ? rest / 2 : rest * rest * (2 + c) / 4;
+}
+
+static long double density_of(int n, long double z) {
+  const long double p = 1 / (1 + z * z / n);
+  return n == 2 ? powl(p, 1.5L) / sqrtl(8) : 0.375L * powl(p, 2.5L);
+}
+
+/* log P(a < Z < b) where sigma is 1 and eta 0, d/deta = -d/dz, -d2/deta2 and
+ * d/ds = -z d/dz */
+static void exact_student(int n, long double a, long double b, double* v_out) {
+  const long double f_a = isinf(a) ? 0 : density_of(n, a);
+  const long double f_b = isinf(b) ? 0 : density_of(n, b);
+  const long double p = isinf(a)   ? tail_of(n, -b)
+                        : isinf(b) ? tail_of(n, a)
+                        : a > 0    ? tail_of(n, a) - tail_of(n, b)
+                                   : tail_of(n, -b) - tail_of(n, -a);
+  const long double z_a = isinf(a) ? 0 : a, z_b = isinf(b) ? 0 : b;
+  const long double score = (f_a - f_b) / p;
+  /* -f' */
+  const long double fall_a = (n + 1) * z_a / (n + z_a * z_a) * f_a;
+  const long double fall_b = (n + 1) * z_b / (n + z_b * z_b) * f_b;
+  v_out[0] = (double)logl(p);
+  v_out[1] = (double)score;
+  v_out[2] = (double)(score * score - (fall_a - fall_b) / p);
+  v_out[3] = (double)((z_a * f_a - z_b * f_b) / p);
+}
+
+static void check_student(struct check* p_check, int n, double z) {
+  const struct tb_response response = {
+      tb_response_find("censored_student", "identity"),
+      {NAN, NAN}};
+  const double v_coordinate[] = {0, log(n - 1)}, v_eta[] = {0, 0, 0};
+  const struct tb_response_point point =
+      tb_response_at(&response, v_coordinate);
+  const double v_status[] = {TB_LIMITS_right,
+                             TB_LIMITS_left,
+                             TB_LIMITS_interval};
+  const double v_y[] =
+      {z, z, z, 0, 0, z + 1.5, v_status[0], v_status[1], v_status[2]};
+  double v_l[3], v_score[3], v_bend[3], v_aux[6];
+  const struct tb_response_rows rows = {.n_row = 3,
+                                        .n_predictor = 1,
+                                        .v_eta = v_eta,
+                                        .v_y = v_y,
+                                        .p_point = &point};
+  const struct tb_response_out out = {.v_log_density = v_l,
+                                      .v_score = v_score,
+                                      .v_curvature = v_bend,
+                                      .v_aux_score = v_aux};
+  response.type->evaluate(&rows, &out);
+  const double v_from[] = {z, -INFINITY, z};
+  const double v_to[] = {INFINITY, z, z + 1.5};
+  for (int k = 0; k < 3; ++k) {
+    double v[4];
+    exact_student(n, v_from[k], v_to[k], v);
+    CHECK_CLOSE(v_l[k], v[0], 1e-13 * (1 - v[0]));
+    CHECK_CLOSE(v_score[k], v[1], 1e-13);
+    CHECK_CLOSE(v_bend[k], v[2], 1e-13);
+    CHECK_CLOSE(v_aux[k], v[3], 1e-13 * (1 + fabs(v[3])));
+  }
+}
+
+static void students_have_their_law(struct check* p_check) {
+  for (int n = 2; n <= 4; n += 2) {
+    for (double z = -30; z < 30; z += 0.37) {
+      check_student(p_check, n, z);
+    }
+    check_student(p_check, n, 0);
+    check_student(p_check, n, 1e6);
+    check_student(p_check, n, -1e6);
+  }
+}
+
 const struct check_case check_limits[] = {
+    {"censored Student responses have their law", students_have_their_law},
     {"censored counts are sums of counts", counts_are_sums},
     {"tails of counts keep their size", tails_keep_their_size},
     {NULL, NULL}};
