@@ -349,17 +349,25 @@ abort_cens <- function(message, value) {
   )
 }
 
-# The response of a formula with cens() on its left: of Gaussian ones; others
-# have none.
+# What has limits, by the name of the response that has none.
+censored_responses <- c(
+  gaussian = "censored_gaussian",
+  student = "censored_student",
+  poisson = "censored_poisson",
+  neg_binomial_2 = "censored_neg_binomial_2"
+)
+
+# The response of a formula with cens() on its left, of those that have one.
 censored_family <- function(family, formula) {
   if (!has_limits_left(formula) || has_limits(family)) {
     return(family)
   }
-  if (family$name != "gaussian") {
+  if (!family$name %in% names(censored_responses)) {
     abort_tall(
       "unsupported",
       c(
-        "{.code cens()} is for {.code family = gaussian()}, not for
+        "{.code cens()} is for {.code family = gaussian()}, {.code student()},
+         {.code poisson()} and {.code neg_binomial_2()}, not for
          {.val {family$name}}.",
         i = "Times to an event that are censored have {.fn tall_surv}; others
              are for {.fn model_custom}."
@@ -369,7 +377,8 @@ censored_family <- function(family, formula) {
     )
   }
   new_family(
-    response_censored_gaussian(),
+    find_response(censored_responses[[family$name]]),
+    family$link,
     object = family$object,
     aux = family$aux
   )

@@ -10,12 +10,8 @@
 #' @param formula (formula) As in [stats::glm()]: factors, interactions and
 #'   [offset()] are fine; group-level terms such as `(1 | g)` are refused. A
 #'   list of two: see *Formulas of two parameters*. What brms' `bf()` makes of
-#'   one formula is that formula, in all front ends. Of a Gaussian response,
-#'   also of [tall_gam()] and [tall_glmer()], the left side may be `y |
-#'   cens(status)` or `y | cens(status, y2)`, as in brms, for numbers that are
-#'   censored: `status` is `"none"` (or 0, `FALSE`), `"right"` (1, `TRUE`) where
-#'   the number is `y` or above, `"left"` (-1), or `"interval"` (2) where it is
-#'   between `y` and `y2`. Predictions are of the number, seen or not.
+#'   one formula is that formula, in all front ends. The left side may be `y |
+#'   cens(status)` or `y | cens(status, y2)`: see *Censored numbers*.
 #' @param data (data frame, [source][tall_source] or matrix) The data: a data
 #'   frame, a [tall_stream()], [tall_parquet()] files, a [tall_store()], a
 #'   matrix with names of its columns, a lazy table (`dplyr::tbl()`) whose rows
@@ -92,16 +88,35 @@
 #' its mean. With weights that is the response's
 #' standard deviation at weight 1, see [prior_exponential()].
 #'
+#' @section Censored numbers:
+#' Of Gaussian, [student()], Poisson and [neg_binomial_2()] responses, also of
+#' [tall_gam()] and [tall_glmer()], the left side may be `y | cens(status)` or
+#' `y | cens(status, y2)`, as in brms, where some numbers are known to lie
+#' beyond limits no more. By its `status` a row says
+#' * `"none"` (or 0, `FALSE`): the number is `y`;
+#' * `"right"` (1, `TRUE`): it is `y` or above; a count is **above** `y`,
+#'   \eqn{P(Y > y)}{P(Y > y)};
+#' * `"left"` (-1): it is `y` or below, \eqn{P(Y \le y)}{P(Y <= y)};
+#' * `"interval"` (2): it is between `y` and `y2`; a count is **above** `y`, and
+#'   `y2` or below, \eqn{P(y < Y \le y_2)}{P(y < Y <= y2)}.
+#'
+#' So "5 or more" is a count of `y = 4` to the right, and "5 to 9" the interval
+#' of `y = 4` and `y2 = 9`. Predictions, and what `posterior_predict()` draws,
+#' are of the number, seen or not; residuals take the limit for the number, with
+#' a warning; `log_lik()` and `loo()` have the probabilities above.
+#'
 #' @section Formulas of two parameters:
 #' `list(y ~ x, sigma ~ z)`, or brms' `bf(y ~ x, sigma ~ z)`, has a regression
-#' of the second parameter, too: `sigma` of [gaussian()], with `cens()` on the
-#' left as well, and [student()], `shape` of [neg_binomial_2()] and
-#' `Gamma("log")`, `phi` of [beta_regression()], whose logarithm is linear, and
-#' `zi` of [zero_inflated_poisson()], whose logit is: \deqn{\log\sigma_i =
-#' z_i^\top \gamma.}{log sigma_i = z_i'c.} Its coefficients are
-#' `sigma_(Intercept)`, `sigma_z`. Priors are those of the mean's coefficients,
-#' on the scale of the link; with `autoscale` that of the intercept of `sigma`
-#' is centred at the log standard deviation of the response. A list by name has
+#' of the second parameter, too: `sigma` of [gaussian()] and [student()],
+#' `shape` of [neg_binomial_2()] and `Gamma("log")`, `phi` of
+#' [beta_regression()], whose logarithm is linear, and `zi` of
+#' [zero_inflated_poisson()], whose logit is: \deqn{\log\sigma_i =
+#' z_i^\top \gamma.}{log sigma_i = z_i'c.} Gaussian, Student and negative
+#' binomial responses may have `cens()` on the left as well. Its coefficients
+#' are `sigma_(Intercept)`, `sigma_z`. Priors are those of the mean's
+#' coefficients, on the scale of the link; with `autoscale` that of the
+#' intercept of `sigma` is centred at the log standard deviation of the
+#' response. A list by name has
 #' one of each: `prior = list(mu = prior_normal(), sigma = prior_normal(0, 1))`.
 #' Rows are brought to memory. Draws are exact where rows are few, with steps
 #' that look at all of them; of many rows steps are those of [kernel_sgld()]
@@ -133,6 +148,13 @@
 #' fit
 #' summary(fit)
 #' predict(fit, data.frame(wt = 3, cyl = 6), type = "response")
+#'
+#' # counts of which no more is known than that they are above 4
+#' d <- data.frame(x = rnorm(200))
+#' d$y <- rpois(200, exp(1 + 0.5 * d$x))
+#' d$side <- ifelse(d$y > 4, "right", "none")
+#' d$y <- pmin(d$y, 4)
+#' coef(tall_glm(y | cens(side) ~ x, d, poisson(), iter = 500, seed = 1))
 #' @export
 tall_glm <- function(
   formula,

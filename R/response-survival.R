@@ -79,7 +79,7 @@ wrong_time <- function(y) {
 }
 
 # Numbers of which some are known to lie beyond, below or between limits:
-# `y | cens(status)` of a Gaussian response.
+# `y | cens(status)` of a Gaussian or Student response.
 response_censored_gaussian <- function() {
   response_entry(
     name = "censored_gaussian",
@@ -97,6 +97,61 @@ response_censored_gaussian <- function() {
     separation = "mark{?s/} rows that are all censored",
     skewness = "rows with %s that are mostly censored do that"
   )
+}
+
+response_censored_student <- function() {
+  base <- response_student()
+  response_entry(
+    name = "censored_student",
+    table = "censored_student",
+    links = base$links,
+    must = base$must,
+    draw = base$draw,
+    wrong = wrong_limit,
+    is_inner = TRUE,
+    aux_priors = base$aux_priors,
+    aux_start = base$aux_start,
+    shows = function(y) y[, 3] != 1,
+    has_units = TRUE,
+    is_concave = FALSE,
+    separation = "mark{?s/} rows that are all censored",
+    skewness = "rows with %s that are mostly censored do that"
+  )
+}
+
+# The same of counts. base: the entry of those that are seen.
+censored_counts <- function(base) {
+  response_entry(
+    name = paste0("censored_", base$name),
+    table = paste0("censored_", base$table),
+    links = base$links,
+    must = base$must,
+    draw = base$draw,
+    wrong = wrong_count,
+    is_inner = TRUE,
+    shows = function(y) y[, 3] != 1,
+    separation = "mark{?s/} rows that are all censored, or whose counts are 0",
+    skewness = "rows with %s that are mostly censored do that"
+  )
+}
+
+response_censored_poisson <- function() {
+  censored_counts(response_poisson())
+}
+
+response_censored_neg_binomial_2 <- function() {
+  censored_counts(response_neg_binomial_2())
+}
+
+wrong_count <- function(y) {
+  is_count <- is.finite(y) & y >= 0 & y == floor(y)
+  if (!is_count[[1]] || y[[3]] != 3) {
+    "be a count"
+  } else if (is_count[[2]]) {
+    paste0("be below the end of its interval, which is ", format_number(y[[2]]))
+  } else {
+    paste0("have an interval to a count, not ", format_number(y[[2]]))
+  }
 }
 
 wrong_limit <- function(y) {

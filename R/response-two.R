@@ -10,6 +10,11 @@ second_predictors <- list(
   student = list(name = "sigma", entry = "student_sigma"),
   censored_gaussian = list(name = "sigma", entry = "censored_gaussian_sigma"),
   neg_binomial_2 = list(name = "shape", entry = "neg_binomial_2_shape"),
+  censored_student = list(name = "sigma", entry = "censored_student_sigma"),
+  censored_neg_binomial_2 = list(
+    name = "shape",
+    entry = "censored_neg_binomial_2_shape"
+  ),
   Gamma = list(name = "shape", entry = "Gamma_shape"),
   beta = list(name = "phi", entry = "beta_phi"),
   zero_inflated_poisson = list(name = "zi", entry = "zero_inflated_poisson"),
@@ -86,8 +91,16 @@ response_censored_gaussian_sigma <- function() {
   predicted_entry(response_censored_gaussian(), "sigma")
 }
 
+response_censored_student_sigma <- function() {
+  predicted_entry(response_censored_student(), "sigma")
+}
+
 response_neg_binomial_2_shape <- function() {
   predicted_entry(response_neg_binomial_2(), "shape")
+}
+
+response_censored_neg_binomial_2_shape <- function() {
+  predicted_entry(response_censored_neg_binomial_2(), "shape")
 }
 
 response_gamma_shape <- function() {

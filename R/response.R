@@ -35,7 +35,12 @@ response_entries <- function() {
     beta_phi = response_beta_phi,
     zero_inflated_poisson = response_zero_inflated_poisson,
     zero_inflated_negbinomial = response_zero_inflated_negbinomial,
-    censored_gaussian_sigma = response_censored_gaussian_sigma
+    censored_gaussian_sigma = response_censored_gaussian_sigma,
+    censored_poisson = response_censored_poisson,
+    censored_neg_binomial_2 = response_censored_neg_binomial_2,
+    censored_neg_binomial_2_shape = response_censored_neg_binomial_2_shape,
+    censored_student = response_censored_student,
+    censored_student_sigma = response_censored_student_sigma
   )
 }
 

@@ -29,7 +29,12 @@
   MEMBER(beta_phi)                                                             \
   MEMBER(zero_inflated_poisson)                                                \
   MEMBER(zero_inflated_negbinomial)                                            \
-  MEMBER(censored_gaussian_sigma)
+  MEMBER(censored_gaussian_sigma)                                              \
+  MEMBER(censored_poisson)                                                     \
+  MEMBER(censored_neg_binomial)                                                \
+  MEMBER(censored_neg_binomial_shape)                                          \
+  MEMBER(censored_student)                                                     \
+  MEMBER(censored_student_sigma)
 
 #define MEMBER(name) extern const struct tb_response_type tb_response_##name;
 MEMBERS

@@ -418,6 +418,6 @@ test_that("limits of numbers whose sigma changes are those of a tobit", {
   expect_lt(max(abs(apart)), 0.25)
   expect_refusals(
     "tall_error_unsupported",
-    run_dpar(list(y | cens(side) ~ x, sigma ~ z), data, student())
+    run_dpar(list(y | cens(side) ~ x, shape ~ z), data, stats::Gamma("log"))
   )
 })

@@ -28,6 +28,7 @@ extern const struct check_case check_factorised[];
 extern const struct check_case check_gradients[];
 extern const struct check_case check_groups[];
 extern const struct check_case check_kernels[];
+extern const struct check_case check_limits[];
 extern const struct check_case check_metropolis[];
 extern const struct check_case check_mixtures[];
 extern const struct check_case check_models[];

@@ -32,6 +32,7 @@ static const struct {
     {"priors", check_priors},
     {"proposals", check_proposals},
     {"responses", check_responses},
+    {"limits", check_limits},
     {"run", check_run},
     {"scaled", check_scaled},
     {"schedules", check_schedules},

@@ -35,6 +35,7 @@ static size_t n_predictor_of(const struct tb_response_type* type) {
  * on, the law is conditional. */
 static bool is_concave(const struct tb_response_type* type) {
   const char* const v_other[] = {"student",
+                                 "censored_student",
                                  "beta",
                                  "lognormal",
                                  "loglogistic",
