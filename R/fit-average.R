@@ -15,19 +15,19 @@
 #'   every row. Of `average_predictions()` a list of values, `list(x =
 #'   c(0, 1))`, of which all combinations are taken, or names of variables with
 #'   levels; `NULL`: nothing. Of the others names of covariates, `NULL`: all of
-#'   them; of comparisons also a list of how a number is changed, `list(x = 10)` from
-#'   \eqn{x} to \eqn{x + 10}, `list(x = c(0, 1))` from the one value to the
-#'   other, or of two levels. By default a number is changed by 1, levels are
-#'   compared with the first, and `FALSE` with `TRUE`.
+#'   them; of comparisons also a list of how a number is changed, `list(x = 10)`
+#'   from \eqn{x} to \eqn{x + 10}, `list(x = c(0, 1))` from the one value to
+#'   the other, or of two levels. By default a number is changed by 1, levels
+#'   are compared with the first, and `FALSE` with `TRUE`.
 #' @param newdata (data frame, [source][tall_source] or `NULL`) The rows;
 #'   `NULL`: those of the fit.
 #' @param by (string vector, one-sided formula or `NULL`) Columns whose values
 #'   make groups of rows, with an average each: 1,000 groups at most.
 #' @param comparison (string) Of two averages \eqn{a} and \eqn{b}:
 #'   `"difference"` \eqn{b - a}, `"ratio"` \eqn{b / a}, `"lnratio"` its log, or
-#'   `"lnor"` \eqn{\log \frac{b}{1 - b} - \log \frac{a}{1 - a}}{log(b / (1 - b)) - log(a
-#'   / (1 - a))}. They are of averages, what \pkg{marginaleffects} calls
-#'   `"ratioavg"`, `"lnoravg"`; of differences that is the same.
+#'   `"lnor"` \eqn{\log \frac{b}{1 - b} - \log \frac{a}{1 - a}}{log(b / (1 -
+#'   b)) - log(a / (1 - a))}. They are of averages, what \pkg{marginaleffects}
+#'   calls `"ratioavg"`, `"lnoravg"`; of differences that is the same.
 #' @param wts (string or `NULL`) A column of weights of the rows.
 #' @param type (string) `"response"`: expected responses, of classes their
 #'   probabilities; `"link"`: linear predictors.
