@@ -363,24 +363,27 @@ censored_family <- function(family, formula) {
     return(family)
   }
   if (!family$name %in% names(censored_responses)) {
-    abort_tall(
-      "unsupported",
-      c(
-        "{.code cens()} is for {.code family = gaussian()}, {.code student()},
-         {.code poisson()} and {.code neg_binomial_2()}, not for
-         {.val {family$name}}.",
-        i = "Times to an event that are censored have {.fn tall_surv}; others
-             are for {.fn model_custom}."
-      ),
-      argument = "formula",
-      value = formula
-    )
+    abort_not_censored(family$name, formula)
   }
   new_family(
     find_response(censored_responses[[family$name]]),
     family$link,
     object = family$object,
     aux = family$aux
+  )
+}
+
+abort_not_censored <- function(name, formula) {
+  abort_tall(
+    "unsupported",
+    c(
+      "{.code cens()} is for {.code family = gaussian()}, {.code student()},
+       {.code poisson()} and {.code neg_binomial_2()}, not for {.val {name}}.",
+      i = "Times to an event that are censored have {.fn tall_surv}; others
+           are for {.fn model_custom}."
+    ),
+    argument = "formula",
+    value = formula
   )
 }
 

@@ -7,6 +7,9 @@
 fit_hurdle <- function(name, matched, caller, without_bars = NULL) {
   formulas <- hurdle_formulas(eval(matched$formula, caller))
   y <- formulas$mu[[2]]
+  if (is_censored(strip_parens(y)) || rlang::is_call(y, "cens")) {
+    abort_not_censored(name, formulas$mu)
+  }
   if (is_handed_on(matched$subset)) {
     matched$subset <- handed_on(matched$subset, caller)$expression
   }

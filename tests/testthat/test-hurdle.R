@@ -155,6 +155,7 @@ test_that("what has no hurdle is refused", {
   )
   expect_refusals(
     "tall_error_unsupported",
+    tall_glm(y | cens("none") ~ a, data, hurdle_poisson()),
     fit_counts(list(y ~ x, zi ~ z), data),
     tall_glm(list(y ~ x, hu ~ z), data, poisson())
   )
