@@ -56,6 +56,7 @@ bias_check <- function(
   refresh = getOption("tallbayes.refresh", 1)
 ) {
   check_spec(fit, "tall_fit", "sg_sample()")
+  check_not_robust(fit, "bias_check")
   check_has_draws(fit)
   factor <- bias_factor(fit$kernel)
   if (!is.null(fit[["weights"]])) {

@@ -104,6 +104,8 @@ fssd <- function(
   seed = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
+  check_given(draws)
+  check_not_robust(draws, "fssd")
   max_draws <- check_max_draws(max_draws, prefixes)
   problem <- stein_problem(draws, gradient, c, beta, covariance, max_draws)
   diagonal <- check_choice(estimate, c("unbiased", "biased")) == "biased"

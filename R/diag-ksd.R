@@ -128,6 +128,8 @@ ksd <- function(
   covariance = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
+  check_given(draws)
+  check_not_robust(draws, "ksd")
   max_draws <- check_max_draws(max_draws, prefixes)
   problem <- stein_problem(draws, gradient, c, beta, covariance, max_draws)
   form <- check_choice(form, c("vector", "coordinate"))

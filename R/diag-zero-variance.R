@@ -96,6 +96,7 @@ zero_variance <- function(
   model = NULL
 ) {
   check_spec(fit, "tall_fit", "sg_sample()")
+  check_not_robust(fit, "zero_variance")
   order <- check_order(order)
   gradient <- check_choice(gradient, c("kept", "full"))
   points <- diagnostic_points(fit, arg = "fit", needs_all = gradient == "full")

@@ -48,6 +48,7 @@ log_lik.tall_regression <- function(
 ) {
   check_flag(pointwise)
   check_no_dots(..., .ignore = no_groups)
+  check_not_robust(object, "log_lik")
   n_draw <- check_draws(object, draws, ndraws)
   groups <- if (has_groups(object)) group_request(object)
   asked <- ask_rows(

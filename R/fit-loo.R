@@ -87,6 +87,7 @@ loo.tall_fit <- function(
   label <- deparse1(substitute(x))
   is_subsample <- !is.null(check_observations(observations, x$n_data))
   check_loo_dots(..., .known = loo_arguments_of(is_subsample))
+  check_not_robust(x, "loo")
   check_has_data(x)
   draws <- check_draws(x, draws, ndraws)
   seed <- check_seed(seed)
@@ -116,6 +117,7 @@ loo_subsample.tall_fit <- function(
   seed = NULL
 ) {
   check_loo_dots(..., .known = loo_arguments_of(TRUE))
+  check_not_robust(x, "loo_subsample")
   check_has_data(x)
   draws <- check_draws(x, draws, ndraws)
   seed <- check_seed(seed)
@@ -139,6 +141,7 @@ waic.tall_fit <- function(
 ) {
   label <- deparse1(substitute(x))
   check_loo_dots(..., .known = character())
+  check_not_robust(x, "waic")
   check_has_data(x)
   draws <- check_draws(x, draws, ndraws)
   seed <- check_seed(seed)

@@ -250,6 +250,7 @@ loo_pit.tall_regression <- function(
 ) {
   check_no_dots(...)
   rlang::check_installed("loo", "for the importance weights")
+  check_not_robust(object, "loo_pit")
   check_has_data(object)
   draws <- check_draws(object, draws, ndraws)
   seed <- check_seed(seed)

@@ -121,6 +121,7 @@ print_header <- function(fit, n_draws) {
   }
   seed <- format(fit$seed, scientific = FALSE)
   cat("Draws:   ", drawn, "; seed ", seed, "\n", sep = "")
+  cat_field("Robust:  ", robust_text(fit$robust))
   cat_field("Sampler: ", sampler_text(fit))
   if (!is.null(fit$plan)) {
     cat_field("Plan:    ", fit$plan)
@@ -481,19 +482,4 @@ narrow_reason <- function(is_short, remedies) {
       paste0("  take ", remedies, ".")
     )
   }
-}
-
-# "+2.6% (se 1.1)"
-bias_text <- function(value, se, label = "se ") {
-  paste0(percent_text(value, "+"), "% (", label, percent_text(se), ")")
-}
-
-# Numbers beyond a thousand percent say no more than that.
-percent_text <- function(x, flag = "") {
-  text <- formatC(100 * x, digits = 1, format = "f", flag = flag)
-  ifelse(
-    is.finite(x) & abs(x) > 10,
-    paste0(">", substr(flag, 1, 1), "1000"),
-    text
-  )
 }

@@ -74,6 +74,18 @@ fit_shapes <- list(
   schedule = shape_spec("schedule"),
   steps = function(x, of) shape_count(x, of) && x >= 1,
   escape = shape_number,
+  robust = maybe(fields(
+    type = shape_string,
+    weights = shape_string,
+    by = maybe(shape_string),
+    clusters = shape_number,
+    ratio = function(x, of) {
+      shape_numbers(x, of) && length(x) == of$n_variable
+    },
+    covariance = function(x, of) {
+      is.double(x) && identical(dim(x), rep(of$n_dim, 2L))
+    }
+  )),
   quadrature = maybe(fields(
     nodes = shape_count,
     effects = shape_count,

@@ -254,6 +254,7 @@ each_variable <- function(fit, variables, f) {
 log_posterior.tall_fit <- function(object, ...) {
   check_no_dots(...)
   check_has_draws(object)
+  check_not_robust(object, "log_posterior")
   value <- object$log_posterior
   if (is.null(value)) {
     abort_tall(

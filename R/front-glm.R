@@ -137,7 +137,7 @@
 #' Jordan, Lee & Yang (2019). Communication-efficient distributed statistical
 #' inference. *Journal of the American Statistical Association* 114, 668-681.
 #' @seealso [summary.tall_fit()], [plot.tall_fit()], [predict.tall_glm()],
-#'   [sg_resume()]
+#'   [sg_resume()]; [robust_draws()] for rows in clusters and sampling weights
 #' @examples
 #' fit <- tall_glm(
 #'   am ~ wt + factor(cyl),

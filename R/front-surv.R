@@ -439,7 +439,8 @@ surv_terms <- c(
   strata = "Hazards of strata are in pieces: {.code basehaz =
             \"piecewise\"}. Beside a law, take the factor as a covariate, or fit
             one model for each.",
-  cluster = "Rows of the same cluster count as independent here.",
+  cluster = "Rows of the same cluster count as independent here. Of a fit with
+             a law, {.fn robust_draws} has them vary together.",
   frailty = "A normal frailty is {.code (1 | g)}.",
   tt = "Rows of a stretch of time each, {.code Surv(start, stop, event)}, have
         covariates that change."

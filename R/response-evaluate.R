@@ -39,6 +39,35 @@ response_log_density <- function(family, eta, y, weight = NULL, aux = NULL) {
   out
 }
 
+# Derivatives of log densities of rows at one point, rows x what there is of
+# each: "score" and "curvature" (minus the second derivative) in the predictor;
+# "aux_score", "cross" and "aux_curvature" (of each pair, k (k - 1) / 2 + l of k
+# and l <= k) in the coordinates of all auxiliary parameters, aux. weight: as in
+# response_log_density().
+response_derivative <- function(
+  family,
+  what,
+  eta,
+  y,
+  weight = NULL,
+  aux = numeric()
+) {
+  known <- c("score", "curvature", "aux_score", "cross", "aux_curvature")
+  has_aux <- length(aux) > 0
+  out <- .Call(
+    ffi_response_evaluate,
+    response_facts(family)$place,
+    match(what, known),
+    as.double(eta),
+    1L,
+    as_double_values(y),
+    if (!is.null(weight)) as.double(weight),
+    if (has_aux) as.double(aux),
+    has_aux
+  )
+  matrix(out, length(eta))
+}
+
 # Their inverse link, in the shape of eta.
 response_mean <- function(family, eta) {
   facts <- response_facts(family)

@@ -141,6 +141,21 @@ check_has_data <- function(fit, arg = NULL) {
   )
 }
 
+# For what is of a posterior alone: robust_draws() moved the draws of the fit.
+check_not_robust <- function(fit, f) {
+  if (inherits(fit, "tall_fit") && !is.null(fit$robust)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.fn {f}} is of the draws of a posterior, and those of the fit are
+         robust: {.fn robust_draws} has moved them.",
+        i = "Give it the fit that {.fn robust_draws} was given."
+      ),
+      argument = "fit"
+    )
+  }
+}
+
 # ---- rows that are passed over ----------------------------------------------
 
 # The model of a fit whose rows were passed over: from sums of a Gaussian

@@ -56,6 +56,7 @@ sg_resume <- function(
   began <- clock()
   check_spec(fit, "tall_fit", "sg_sample()")
   check_sealed(fit)
+  check_not_robust(fit, "sg_resume")
   iter <- check_count(iter, most = count_limits$iter, allow_null = TRUE)
   if (!is.null(fit$engine)) {
     return(resume_engine(fit, iter, cores, refresh))

@@ -46,6 +46,8 @@
 #'   fields are those of the error.
 #' * `tall_warning_exhausted`: chains have used all rows that passes over the
 #'   data had drawn for them, and return the draws made so far.
+#' * `tall_warning_clusters`: [robust_draws()] are made of few clusters, and
+#'   cover less than they say.
 #' * `tall_warning_gradient`: the gradients of a [model_custom()] come from
 #'   central differences.
 #' * `tall_warning_prior`: a Laplace prior is too narrow for a kernel that does
@@ -249,6 +251,7 @@ error_kinds <- c(
 )
 
 warning_kinds <- c(
+  "clusters",
   "gradient",
   "prior",
   "recipe",

@@ -15,6 +15,7 @@ local({
     "noise_tolerance",
     "perplexity",
     "ph_check",
+    "robust_draws",
     "sd_of_fit",
     "sg_resume",
     "smooth_table",

@@ -1,0 +1,36 @@
+# What print() says in a few words, of robust draws and of biases.
+
+# "HC1, 200 clusters by g; sds 0.98 to 2.40 times the posterior's"; NULL: draws
+# are the posterior's.
+robust_text <- function(robust) {
+  if (is.null(robust)) {
+    return(NULL)
+  }
+  is_by <- !is.null(robust$by)
+  range <- formatC(range(robust$ratio), digits = 2, format = "f")
+  paste0(
+    robust$type,
+    if (robust$weights == "sampling") ", sampling weights",
+    ", ",
+    count_noun(round(robust$clusters), if (is_by) "cluster" else "row"),
+    if (is_by && robust$by != "") paste0(" by ", robust$by),
+    "; sds ",
+    paste(unique(range), collapse = " to "),
+    " times the posterior's"
+  )
+}
+
+# "+2.6% (se 1.1)"
+bias_text <- function(value, se, label = "se ") {
+  paste0(percent_text(value, "+"), "% (", label, percent_text(se), ")")
+}
+
+# Numbers beyond a thousand percent say no more than that.
+percent_text <- function(x, flag = "") {
+  text <- formatC(100 * x, digits = 1, format = "f", flag = flag)
+  ifelse(
+    is.finite(x) & abs(x) > 10,
+    paste0(">", substr(flag, 1, 1), "1000"),
+    text
+  )
+}
