@@ -34,6 +34,10 @@ print.tall_summary <- function(x, digits = x$digits %||% 3, n = NULL, ...) {
   shown[numbers] <- lapply(shown[numbers], signif, digits = digits + 1)
   print_estimates(x$fit, shown, digits, isTRUE(x$is_chosen))
   print_more(nrow(table) - length(at))
+  if (!is.null(x$ratios)) {
+    cat("\n", x$ratios$what, ": medians, and 90% intervals\n", sep = "")
+    print_table(x$ratios$table, digits)
+  }
   print_footer(x$fit, agreement = x$table)
   cat_within_width(print_agreement_note(x$table, n_alive(x$fit), x$fit))
   invisible(x)

@@ -114,30 +114,13 @@ check_ph <- function(fit) {
       "Fit with {.code basehaz = \"piecewise\"}."
     )
   }
-  if (length(ph_terms(fit)) == 0) {
+  if (length(hazard_terms(fit)) == 0) {
     abort_no_ph(
       "{.fn ph_check} is of columns beside the intercept and smooth terms, of
        which the fit has none.",
       "A term {.code x} beside or in place of {.code s(x)} has one."
     )
   }
-}
-
-# What it shows: those columns but of smooth terms.
-ph_terms <- function(fit) {
-  smooth <- if (has_smooths(fit)) gam_layout(fit)$columns$name
-  names <- fit$every_variable[seq_len(fit$n_coef)]
-  setdiff(names[ph_columns(fit)], smooth)
-}
-
-# Columns but those of hazards' levels: the intercept, and those of strata.
-ph_columns <- function(fit) {
-  names <- fit$every_variable[seq_len(fit$n_coef)]
-  is_level <- names == "(Intercept)"
-  if (has_strata(fit$family)) {
-    is_level <- is_level | fit$family$pieces$stratum > 0
-  }
-  which(!is_level)
 }
 
 abort_no_ph <- function(message, hint, frame = parent.frame()) {
@@ -244,7 +227,7 @@ ph_sums <- function(fit, rows, at, cuts) {
 
 new_ph <- function(fit, sums, theta, cuts, events, prob) {
   names <- fit$every_variable[seq_len(fit$n_coef)]
-  keep <- ph_columns(fit)
+  keep <- hazard_columns(fit)
   event <- Reduce(`+`, lapply(sums, `[[`, "event"))
   used <- which(event > 0)
   parts <- lapply(used, function(k) {
@@ -292,7 +275,7 @@ new_ph <- function(fit, sums, theta, cuts, events, prob) {
     edges[stretches$k, , drop = FALSE],
     stretches[c("log_ratio", "lower", "upper")]
   )
-  is_shown <- function(term) term %in% ph_terms(fit)
+  is_shown <- function(term) term %in% hazard_terms(fit)
   shown <- is_shown(table$term)
   structure(
     table[shown, ],

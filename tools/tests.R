@@ -12,7 +12,7 @@ shared_tests <- c(
   "(front|fit|response)-hurdle" = "hurdle",
   "design-limits|util-columns|f(ron|i)t-surv.*" = "surv",
   "design-pieces|response-piecewise|fit-proportional" = "surv-pieces",
-  "design-strata" = "surv-strata",
+  "design-strata|fit-hazards" = "surv-strata",
   "(design|model|front|fit)-dpar|response-two" = "dpar",
   "design-pile" = "design-reservoir",
   "design-(terms|foreign)" = "words",

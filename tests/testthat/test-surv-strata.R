@@ -309,3 +309,22 @@ test_that("pieces are fewer where strata are many, and two somewhere", {
   expect_lte(sum(many), most_stratum_pieces)
   expect_true(all(many == 2))
 })
+
+test_that("summaries have ratios of hazards, or of times", {
+  data <- strata_data(200)
+  fit <- run_strata(Surv(time, seen) ~ a + h + strata(g), data)
+  found <- summary(fit)$ratios
+  expect_identical(found$what, "Hazard ratios")
+  # levels are none
+  expect_identical(rownames(found$table), c("a", "hTRUE"))
+  expect_equal(
+    unname(unlist(found$table["a", ])),
+    unname(exp(stats::quantile(as.matrix(fit)[, "a"], c(0.5, 0.05, 0.95)))),
+    tolerance = 1e-3
+  )
+  expect_output(print(summary(fit)), "Hazard ratios: medians, and 90%")
+  aft <- run_strata(Surv(time, seen) ~ a, data, basehaz = "lognormal")
+  expect_output(print(summary(aft)), "Ratios of times: medians")
+  none <- run_strata(Surv(time, seen) ~ 1, data, iter = 20)
+  expect_null(summary(none)$ratios)
+})
