@@ -53,7 +53,7 @@ static double log_less_gamma(double x, double log_x) {
 
 static void beta_prepare(const double* v_aux,
                          struct tb_response_point* p_point) {
-  tb_response_prepare_log(v_aux[0], p_point);
+  tb_response_prepare_log(v_aux, p_point);
   p_point->v_own[OWN_rest] = log_less_gamma(p_point->aux, p_point->log_aux);
   p_point->v_own[OWN_first] = tb_digamma(p_point->aux);
   p_point->v_own[OWN_second] = tb_trigamma(p_point->aux);

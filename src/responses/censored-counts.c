@@ -294,12 +294,8 @@ static void poisson_deviance(const double* v_y,
                              const double* v_weight,
                              const struct tb_response_point* p_point,
                              double* v_out) {
-  const struct tb_response_rows rows = {.n_row = n_row,
-                                        .n_predictor = 1,
-                                        .v_eta = v_mean,
-                                        .v_y = v_y,
-                                        .v_weight = v_weight,
-                                        .p_point = p_point};
+  const struct tb_response_rows rows =
+      tb_response_rows_at(v_y, v_mean, n_row, v_weight, p_point);
   counts_deviance(&poisson, &rows, v_mean, v_out);
 }
 
@@ -314,16 +310,6 @@ const struct tb_response_type tb_response_censored_poisson = {
     .variance = poisson_variance,
     .deviance = poisson_deviance,
 };
-
-static const struct tb_response_aux size_aux = {
-    .name = "reciprocal_dispersion",
-    .coordinate = "log_reciprocal_dispersion",
-};
-
-static void size_prepare(const double* v_aux,
-                         struct tb_response_point* p_point) {
-  tb_response_prepare_log(v_aux[0], p_point);
-}
 
 /* derivatives of q in (eta, s) are those of a logistic function in eta - s */
 static struct tb_beta size_place(double eta,
@@ -370,12 +356,8 @@ static void size_deviance(const double* v_y,
                           const double* v_weight,
                           const struct tb_response_point* p_point,
                           double* v_out) {
-  const struct tb_response_rows rows = {.n_row = n_row,
-                                        .n_predictor = 1,
-                                        .v_eta = v_mean,
-                                        .v_y = v_y,
-                                        .v_weight = v_weight,
-                                        .p_point = p_point};
+  const struct tb_response_rows rows =
+      tb_response_rows_at(v_y, v_mean, n_row, v_weight, p_point);
   counts_deviance(&size, &rows, v_mean, v_out);
 }
 
@@ -383,7 +365,7 @@ const struct tb_response_type tb_response_censored_neg_binomial = {
     .name = "censored_neg_binomial_2",
     .link = "log",
     .citation = "Caudill & Mixon (1995), Empirical Economics 20:183",
-    .v_aux = &size_aux,
+    .v_aux = &tb_response_size,
     .n_aux = 1,
     .n_y = 3,
     .outside = counts_outside,
@@ -391,5 +373,5 @@ const struct tb_response_type tb_response_censored_neg_binomial = {
     .mean = tb_response_exp_mean,
     .variance = size_variance,
     .deviance = size_deviance,
-    .prepare = size_prepare,
+    .prepare = tb_response_prepare_log,
 };

@@ -15,11 +15,6 @@ static const struct tb_limits censored = {.law = &tb_limits_normal,
 static const struct tb_response_aux censored_aux = {.name = "sigma",
                                                     .coordinate = "log_sigma"};
 
-static void censored_prepare(const double* v_aux,
-                             struct tb_response_point* p_point) {
-  tb_response_prepare_log(v_aux[0], p_point);
-}
-
 static size_t censored_outside(const double* v_y, size_t n, double size) {
   (void)size;
   return tb_limits_outside(&censored, v_y, n);
@@ -49,12 +44,8 @@ static void censored_deviance(const double* v_y,
                               const double* v_weight,
                               const struct tb_response_point* p_point,
                               double* v_out) {
-  const struct tb_response_rows rows = {.n_row = n_row,
-                                        .n_predictor = 1,
-                                        .v_eta = v_mean,
-                                        .v_y = v_y,
-                                        .v_weight = v_weight,
-                                        .p_point = p_point};
+  const struct tb_response_rows rows =
+      tb_response_rows_at(v_y, v_mean, n_row, v_weight, p_point);
   tb_limits_deviance(&censored, &rows, v_out);
 }
 
@@ -71,5 +62,5 @@ const struct tb_response_type tb_response_censored_gaussian = {
     .mean = tb_response_same_mean,
     .variance = censored_variance,
     .deviance = censored_deviance,
-    .prepare = censored_prepare,
+    .prepare = tb_response_prepare_log,
 };

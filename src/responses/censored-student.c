@@ -319,12 +319,8 @@ static void censored_deviance(const double* v_y,
                               const double* v_weight,
                               const struct tb_response_point* p_point,
                               double* v_out) {
-  const struct tb_response_rows rows = {.n_row = n_row,
-                                        .n_predictor = 1,
-                                        .v_eta = v_mean,
-                                        .v_y = v_y,
-                                        .v_weight = v_weight,
-                                        .p_point = p_point};
+  const struct tb_response_rows rows =
+      tb_response_rows_at(v_y, v_mean, n_row, v_weight, p_point);
   tb_response_student.deviance(v_y, v_mean, n_row, v_weight, p_point, v_out);
   for (size_t k = 0; k < n_row; ++k) {
     struct row row = row_of(&rows, k);

@@ -32,7 +32,7 @@ static const struct tb_response_aux gamma_aux = {
 
 static void gamma_prepare(const double* v_aux,
                           struct tb_response_point* p_point) {
-  tb_response_prepare_log(v_aux[0], p_point);
+  tb_response_prepare_log(v_aux, p_point);
   const double shape = p_point->aux;
   p_point->v_own[OWN_norm] = tb_log_less_gamma(shape);
   p_point->v_own[OWN_gap] = tb_log_less_digamma(shape);

@@ -27,18 +27,6 @@ enum { TILE = 64 };
 extern const struct tb_response_type tb_response_binomial_logit;
 extern const struct tb_response_type tb_response_neg_binomial_log;
 
-static const struct tb_response_aux neg_binomial_aux = {
-    .name = "reciprocal_dispersion",
-    .coordinate = "log_reciprocal_dispersion",
-    .lower = 0,
-    .information = 0,
-};
-
-static void neg_binomial_prepare(const double* v_aux,
-                                 struct tb_response_point* p_point) {
-  tb_response_prepare_log(v_aux[0], p_point);
-}
-
 /* The rows as those of a logistic response, from `first` on, TILE at most */
 struct logistic {
   double v_eta[TILE], v_y[TILE], v_weight[TILE];
@@ -198,14 +186,14 @@ const struct tb_response_type tb_response_neg_binomial_log = {
     .name = "neg_binomial_2",
     .link = "log",
     .citation = "Lawless (1987), Canadian Journal of Statistics 15:209",
-    .v_aux = &neg_binomial_aux,
+    .v_aux = &tb_response_size,
     .n_aux = 1,
     .outside = tb_response_outside_counts,
     .evaluate = neg_binomial_evaluate,
     .mean = tb_response_exp_mean,
     .variance = neg_binomial_variance,
     .deviance = neg_binomial_deviance,
-    .prepare = neg_binomial_prepare,
+    .prepare = tb_response_prepare_log,
     .bound = neg_binomial_bound,
     .third_bound = neg_binomial_third_bound,
     .remainder = neg_binomial_remainder,

@@ -9,11 +9,17 @@
 
 enum { TILE = 64 };
 
-void tb_response_prepare_log(double aux, struct tb_response_point* p_point) {
+void tb_response_prepare_log(const double* v_aux,
+                             struct tb_response_point* p_point) {
   const bool is_sampled = p_point->v_is_sampled[0];
-  p_point->aux = is_sampled ? exp(aux) : aux;
-  p_point->log_aux = is_sampled ? aux : log(aux);
+  p_point->aux = is_sampled ? exp(v_aux[0]) : v_aux[0];
+  p_point->log_aux = is_sampled ? v_aux[0] : log(v_aux[0]);
 }
+
+const struct tb_response_aux tb_response_size = {
+    .name = "reciprocal_dispersion",
+    .coordinate = "log_reciprocal_dispersion",
+};
 
 /* |v| at one point into the largest so far, of n */
 static void widen(const double* v, double rest, size_t n, double* v_out) {

@@ -6,7 +6,26 @@
 
 /* `prepare` of a positive parameter, the first, that is sampled as its
  * logarithm */
-void tb_response_prepare_log(double aux, struct tb_response_point* p_point);
+void tb_response_prepare_log(const double* v_aux,
+                             struct tb_response_point* p_point);
+
+/* the size of negative binomial counts */
+extern const struct tb_response_aux tb_response_size;
+
+/* rows with one predictor: what `deviance` is given, as `evaluate` takes it */
+static inline struct tb_response_rows
+tb_response_rows_at(const double* v_y,
+                    const double* v_eta,
+                    size_t n_row,
+                    const double* v_weight,
+                    const struct tb_response_point* p_point) {
+  return (struct tb_response_rows){.n_row = n_row,
+                                   .n_predictor = 1,
+                                   .v_eta = v_eta,
+                                   .v_y = v_y,
+                                   .v_weight = v_weight,
+                                   .p_point = p_point};
+}
 
 /* The largest that those of curvature, |cross| and |aux_curvature| that are
  * asked for are at five points of |eta - eta_i| <= v_reach[i]: stands in for

@@ -71,7 +71,7 @@ static void student_prepare(const double* v_aux,
   const bool samples_df = p_point->v_is_sampled[1];
   const double n = samples_df ? 1 + exp(fmin(v_aux[1], most)) : v_aux[1];
   double* v_own = p_point->v_own;
-  tb_response_prepare_log(v_aux[0], p_point);
+  tb_response_prepare_log(v_aux, p_point);
   const double constant = constant_of(n, &v_own[OWN_first], &v_own[OWN_second]);
   v_own[OWN_df] = n;
   p_point->scale = exp(-2 * p_point->log_aux);

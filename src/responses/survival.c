@@ -43,14 +43,9 @@ static const struct tb_response_aux hazard_aux[] = {
 static const struct tb_response_aux sigma_aux = {.name = "sigma",
                                                  .coordinate = "log_sigma"};
 
-static void survival_prepare(const double* v_aux,
-                             struct tb_response_point* p_point) {
-  tb_response_prepare_log(v_aux[0], p_point);
-}
-
 static void hazards_prepare(const double* v_aux,
                             struct tb_response_point* p_point) {
-  tb_response_prepare_log(v_aux[0], p_point);
+  tb_response_prepare_log(v_aux, p_point);
   p_point->v_own[TB_LIMITS_unit] =
       p_point->v_is_sampled[1] ? v_aux[1] : log(v_aux[1]);
 }
@@ -299,7 +294,7 @@ const struct tb_response_type tb_response_weibull_aft_log = {
     .mean = tb_response_exp_mean,
     .variance = weibull_variance,
     .deviance = weibull_deviance,
-    .prepare = survival_prepare,
+    .prepare = tb_response_prepare_log,
     .bound = weibull_bound,
     .third_bound = weibull_third_bound,
     .remainder = weibull_remainder,
@@ -318,7 +313,7 @@ const struct tb_response_type tb_response_lognormal_log = {
     .mean = tb_response_exp_mean,
     .variance = lognormal_variance,
     .deviance = lognormal_deviance,
-    .prepare = survival_prepare,
+    .prepare = tb_response_prepare_log,
 };
 
 const struct tb_response_type tb_response_loglogistic_log = {
@@ -333,5 +328,5 @@ const struct tb_response_type tb_response_loglogistic_log = {
     .mean = tb_response_exp_mean,
     .variance = loglogistic_variance,
     .deviance = loglogistic_deviance,
-    .prepare = survival_prepare,
+    .prepare = tb_response_prepare_log,
 };

@@ -21,16 +21,6 @@
 
 extern const struct tb_response_type tb_response_neg_binomial_log;
 
-static const struct tb_response_aux truncated_aux = {
-    .name = "reciprocal_dispersion",
-    .coordinate = "log_reciprocal_dispersion",
-};
-
-static void truncated_prepare(const double* v_aux,
-                              struct tb_response_point* p_point) {
-  tb_response_prepare_log(v_aux[0], p_point);
-}
-
 /* A and its derivatives */
 struct none {
   double a, eta, s, eta_eta, eta_s, s_s;
@@ -153,12 +143,12 @@ const struct tb_response_type tb_response_truncated_neg_binomial_log = {
     .name = "truncated_neg_binomial",
     .link = "log",
     .citation = "Sampford (1955), Biometrika 42:58",
-    .v_aux = &truncated_aux,
+    .v_aux = &tb_response_size,
     .n_aux = 1,
     .outside = tb_response_outside_above,
     .evaluate = truncated_evaluate,
     .mean = tb_response_exp_mean,
     .variance = truncated_variance,
     .deviance = truncated_deviance,
-    .prepare = truncated_prepare,
+    .prepare = tb_response_prepare_log,
 };

@@ -195,18 +195,6 @@ const struct tb_response_type tb_response_zero_inflated_poisson = {
     .deviance = poisson_deviance,
 };
 
-static const struct tb_response_aux size_aux = {
-    .name = "reciprocal_dispersion",
-    .coordinate = "log_reciprocal_dispersion",
-    .lower = 0,
-    .information = 0,
-};
-
-static void size_prepare(const double* v_aux,
-                         struct tb_response_point* p_point) {
-  tb_response_neg_binomial_log.prepare(v_aux, p_point);
-}
-
 static void size_evaluate(const struct tb_response_rows* p_rows,
                           const struct tb_response_out* p_out) {
   inflated_evaluate(&tb_response_neg_binomial_log, p_rows, p_out);
@@ -241,7 +229,7 @@ const struct tb_response_type tb_response_zero_inflated_negbinomial = {
     .name = "zero_inflated_negbinomial",
     .link = "log",
     .citation = "Greene (1994), NYU working paper EC-94-10",
-    .v_aux = &size_aux,
+    .v_aux = &tb_response_size,
     .n_aux = 1,
     .n_predictor = 2,
     .outside = tb_response_outside_counts,
@@ -249,5 +237,5 @@ const struct tb_response_type tb_response_zero_inflated_negbinomial = {
     .mean = inflated_mean,
     .variance = size_variance,
     .deviance = size_deviance,
-    .prepare = size_prepare,
+    .prepare = tb_response_prepare_log,
 };

@@ -214,11 +214,6 @@ static size_t spread_outside(const double* v_y, size_t n, double size) {
   return i;
 }
 
-static void spread_prepare(const double* v_aux,
-                           struct tb_response_point* p_point) {
-  tb_response_prepare_log(v_aux[0], p_point);
-}
-
 static void put(double* v, size_t at, double value) {
   if (v != NULL) {
     v[at] = value;
@@ -296,5 +291,5 @@ const struct tb_response_type tb_response_spread = {
     .mean = spread_mean,
     .variance = spread_variance,
     .deviance = spread_deviance,
-    .prepare = spread_prepare,
+    .prepare = tb_response_prepare_log,
 };
