@@ -36,7 +36,7 @@ with_limits <- function(formula, takes = NULL) {
     left <- name_arguments(left, read_surv)
   } else if (is_censored(left) && identical(takes, "cens")) {
     of <- strip_parens(left[[3]])
-    of <- match.call(function(x, y2 = NULL) NULL, of)
+    of <- name_arguments(of, function(x, y2 = NULL) NULL)
     left <- as.call(c(quote(cens), left[[2]], as.list(of)[-1]))
     left <- name_arguments(left, read_cens)
   } else {

@@ -29,16 +29,20 @@ average_rows <- function(request, plan) {
   } else {
     exact_pass(request, plan, draws)
   }
-  n_row <- 0
+  n_row <- n_missing <- 0
   each_average_block(request, function(block) {
     n_row <<- n_row + nrow(block$data)
-    pass$add(block)
+    n_missing <<- n_missing + block$n_missing
+    if (nrow(block$data) > 0) {
+      pass$add(block)
+    }
   })
   c(
     pass$finish(),
     list(
       classes = predicted_names(fit, request$type),
       n_row = n_row,
+      n_missing = n_missing,
       is_expanded = is_expanded
     )
   )
@@ -80,28 +84,25 @@ expands <- function(request, size) {
   )
 }
 
-# f(list(data, weight, key)) of blocks of the rows: their columns, weights, and
-# the values of `by`.
+# f(list(data, weight, key, n_missing)) of blocks of the rows: their columns,
+# weights, the values of `by`, and how many were left out for missing values.
 each_average_block <- function(request, f) {
   fit <- request$fit
   newdata <- request$newdata
+  needed <- average_columns(fit)
   take <- function(data) {
-    weight <- if (is.null(request$wts)) {
-      rep(1, nrow(data))
-    } else {
-      check_numeric_vector(
-        column_of(data, request$wts, "wts"),
-        size = nrow(data),
-        arg = "wts"
-      )
-    }
+    own <- intersect(needed, names(data))
+    is_whole <- stats::complete.cases(data[own]) | length(own) == 0
+    n_missing <- sum(!is_whole)
+    data <- data[is_whole, , drop = FALSE]
+    weight <- row_weights(data, request$wts)
     key <- lapply(stats::setNames(nm = request$by), function(name) {
       column_of(data, name, "by")
     })
-    f(list(data = data, weight = weight, key = key))
+    f(list(data = data, weight = weight, key = key, n_missing = n_missing))
   }
   if (is_passed_over(fit, newdata)) {
-    fit <- fit_with_columns(fit, newdata, c(request$by, request$wts))
+    fit <- fit_with_columns(fit, request)
     each_newdata(fit, newdata = newdata, f = function(block) {
       if (nrow(block$data) > 0) {
         take(block$data)
@@ -110,7 +111,11 @@ each_average_block <- function(request, f) {
     })
     return(invisible())
   }
-  data <- newdata %||% average_data(request)
+  data <- if (is.null(newdata)) {
+    average_data(request)
+  } else {
+    as.data.frame(newdata)
+  }
   if (nrow(data) > 0) {
     each_block(nrow(data), 1, size = setting("block_rows"), function(at) {
       take(data[at, , drop = FALSE])
@@ -118,14 +123,41 @@ each_average_block <- function(request, f) {
   }
 }
 
-# The fit, whose blocks have these columns, too.
-fit_with_columns <- function(fit, newdata, columns) {
-  source <- if (is.null(newdata)) fit$rows$source else as_source(newdata)
-  missing <- setdiff(columns, source_names(source))
-  if (length(missing) > 0) {
-    abort_missing_columns(missing, arg = "by")
+row_weights <- function(data, name) {
+  if (is.null(name)) {
+    return(rep(1, nrow(data)))
   }
-  fit$columns <- union(fit$columns, columns)
+  weight <- column_of(data, name, "wts")
+  check_numeric_vector(weight, size = nrow(data), arg = "wts")
+  bad <- which(weight < 0)
+  if (length(bad) > 0) {
+    abort_value(weight, bad[[1]], "not be negative", arg = "wts")
+  }
+  as.double(weight)
+}
+
+# weights: sums of each group.
+check_weight_sums <- function(weights) {
+  if (any(weights == 0)) {
+    abort_input(
+      "{.arg wts} must not be 0 in all rows of a group.",
+      argument = "wts",
+      value = 0
+    )
+  }
+}
+
+# The fit, whose blocks have the columns that are asked for, too.
+fit_with_columns <- function(fit, request) {
+  newdata <- request$newdata
+  source <- if (is.null(newdata)) fit$rows$source else as_source(newdata)
+  for (arg in c("by", "wts")) {
+    missing <- setdiff(request[[arg]], source_names(source))
+    if (length(missing) > 0) {
+      abort_missing_columns(missing, arg = arg)
+    }
+  }
+  fit$columns <- union(fit$columns, c(request$by, request$wts))
   fit
 }
 
@@ -136,19 +168,23 @@ column_of <- function(data, name, arg) {
   data[[name]]
 }
 
-# Columns of the data frame that a fit was made of.
-average_data <- function(request) {
-  fit <- request$fit
+# Columns that predictors are made of.
+average_columns <- function(fit) {
   grouping <- if (has_groups(fit)) all.vars(stats::formula(fit)[[3]])
-  needed <- union(held_names(fit), intersect(grouping, fit$columns))
-  own <- union(request$by, request$wts)
-  tryCatch(
-    original_data(fit, union(needed, own)),
-    tall_error_stale = function(e) {
-      # is it the data that are gone, or no more than these?
-      original_data(fit, needed)
-      abort_missing_columns(own, arg = if (is.null(request$by)) "wts" else "by")
-    }
+  union(held_names(fit), intersect(grouping, fit$columns))
+}
+
+# The data frame that a fit was made of.
+average_data <- function(request) {
+  data_as_it_was(
+    request$fit,
+    c(average_columns(request$fit), request$by, request$wts),
+    data = NULL,
+    missing = function(names) {
+      is_by <- names[[1]] %in% request$by
+      abort_missing_columns(names[[1]], if (is_by) "by" else "wts")
+    },
+    hint = "Give {.arg newdata}, the rows that averages are over."
   )
 }
 
@@ -176,8 +212,8 @@ changed_block <- function(data, set) {
   for (name in setdiff(names(set), ".shift")) {
     change <- set[[name]]
     old <- column_of(data, name, "newdata")
-    data[[name]] <- if (is.function(change)) {
-      change(old)
+    data[[name]] <- if (is.list(change)) {
+      old + change$add
     } else if (is.factor(old)) {
       factor(
         rep(as.character(change), nrow(data)),
@@ -274,6 +310,7 @@ exact_pass <- function(request, plan, draws) {
     }
   }
   finish <- function() {
+    check_weight_sums(weights)
     at <- groups$order()
     estimate <- function(estimand, g, class) {
       average_of <- function(set) {
@@ -295,8 +332,8 @@ compare_averages <- function(estimand, average_of, theta) {
   if (is.null(estimand$low)) {
     return(high)
   }
-  compare <- average_comparers[[estimand$comparison]]$value
-  value <- compare(high, average_of(estimand$low)) / estimand$unit
+  low <- average_of(estimand$low)
+  value <- compare_draws(estimand$comparison, high, low) / estimand$unit
   value * coefficient_draws(estimand, theta)
 }
 
@@ -340,6 +377,7 @@ expansion_pass <- function(request, plan, draws) {
     }
   }
   finish <- function() {
+    check_weight_sums(weights)
     at <- groups$order()
     away <- draws$theta - rep(centre, each = nrow(draws$theta))
     # those of the last two sets, which slopes share
@@ -438,11 +476,12 @@ expand_estimand <- function(estimand, part_of) {
   }
   low <- part_of(estimand$low)
   low$mean <- low$value + drop(low$rest %*% low$weight)
-  comparer <- average_comparers[[estimand$comparison]]
-  slope <- comparer$slope(mean(high$mean), mean(low$mean))
+  value <- compare_draws(estimand$comparison, high$mean, low$mean)
+  slope_at <- average_comparers[[estimand$comparison]]$slope
+  slope <- slope_at(mean(high$mean), mean(low$mean))
   rest <- slope$high * high$rest + slope$low * low$rest
   list(
-    value = comparer$value(high$mean, low$mean) / estimand$unit,
+    value = value / estimand$unit,
     error = rest_error(rest, high) / estimand$unit
   )
 }

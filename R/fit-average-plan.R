@@ -1,23 +1,25 @@
 # What averages over rows are of, see R/fit-average.R.
 
 # What is averaged: `sets`, each a named list of what variables are changed to
-# (a value, or a function of the column) and, named ".shift", what is added to
-# predictors; and `estimands`, each list(labels, high, low, unit, comparison,
-# times): the numbers of two sets, low NULL: one alone; what their comparison is
-# divided by; and the coefficient that it is multiplied by, NULL: none.
+# (a value, or list(add), what is added to the column) and, named ".shift", what
+# is added to predictors; and `estimands`, each list(labels, high, low, unit,
+# comparison, times): the numbers of two sets, low NULL: one alone; what their
+# comparison is divided by; and the coefficient that it is multiplied by, NULL:
+# none.
 
 prediction_plan <- function(fit, variables) {
+  known <- covariates_of(fit, "average_predictions")
   if (is.null(variables)) {
     return(list(
       sets = list(list()),
       estimands = list(list(labels = NULL, high = 1))
     ))
   }
-  sketch <- average_sketch(fit)
+  ends <- average_ends(fit)
   if (is.character(variables)) {
     variables <- stats::setNames(lapply(variables, function(name) {
-      check_known(name, covariates_of(fit), "covariate", "variables")
-      values <- known_values_of(sketch$ends[[name]])
+      check_known(name, known, "covariate", "variables")
+      values <- known_values_of(ends[[name]])
       if (is.null(values)) {
         abort_input(
           "{.arg variables} must have values of {.field {name}}, a number:
@@ -29,7 +31,7 @@ prediction_plan <- function(fit, variables) {
       values
     }), variables)
   }
-  check_variable_list(variables, fit)
+  check_variable_list(variables, known)
   grid <- expand.grid(
     lapply(variables, function(value) {
       if (is.factor(value)) as.character(value) else value
@@ -39,7 +41,7 @@ prediction_plan <- function(fit, variables) {
   )
   sets <- lapply(seq_len(nrow(grid)), function(k) {
     Map(
-      function(value, name) typed_value(value, sketch$ends[[name]], name),
+      function(value, name) typed_value(value, ends[[name]], name),
       as.list(grid[k, , drop = FALSE]),
       names(grid)
     )
@@ -51,30 +53,28 @@ prediction_plan <- function(fit, variables) {
 }
 
 comparison_plan <- function(fit, variables, comparison) {
-  variables <- variables %||% covariates_of(fit)
+  known <- covariates_of(fit, "average_comparisons")
+  variables <- variables %||% check_has_covariates(known)
   if (is.character(variables)) {
     variables <- stats::setNames(vector("list", length(variables)), variables)
   }
-  check_variable_list(variables, fit, allow_null = TRUE)
-  sketch <- average_sketch(fit)
+  check_variable_list(variables, known, allow_null = TRUE)
+  ends <- average_ends(fit)
   steps <- unlist(unname(Map(function(change, name) {
-    variable_steps(name, change, sketch$ends[[name]])
+    variable_steps(name, change, ends[[name]])
   }, variables, names(variables))), recursive = FALSE)
   plan_of_steps(steps, comparison)
 }
 
 slope_plan <- function(fit, variables) {
-  known <- covariates_of(fit)
-  ends <- average_sketch(fit)$ends
-  is_number <- function(name) is.null(known_values_of(ends[[name]]))
-  if (is.null(variables)) {
-    variables <- known
-  } else {
-    if (!is.character(variables)) {
-      abort_expected(variables, "names of covariates")
-    }
-    check_known(variables, known, "covariate", "variables")
+  known <- covariates_of(fit, "average_slopes")
+  variables <- variables %||% check_has_covariates(known)
+  if (!is.character(variables) || length(variables) == 0) {
+    abort_expected(variables, "names of covariates")
   }
+  check_known(variables, known, "covariate", "variables")
+  ends <- average_ends(fit)
+  is_number <- function(name) is.null(known_values_of(ends[[name]]))
   steps <- unlist(lapply(variables, function(name) {
     if (!is_number(name)) {
       return(variable_steps(name, NULL, ends[[name]]))
@@ -88,6 +88,7 @@ slope_plan <- function(fit, variables) {
 # coefficient times that of the response in the predictor: one pass has them
 # all.
 slope_step <- function(fit, name, ends) {
+  check_is_column(ends, name)
   step <- list(variable = name, contrast = paste0("d/d", name))
   if (is_own_column(fit, name)) {
     step$low <- list(.shift = -1e-3)
@@ -98,8 +99,8 @@ slope_step <- function(fit, name, ends) {
   }
   width <- 1e-4 * diff(as.numeric(ends))
   width <- if (width > 0) width else 1e-4
-  step$low <- stats::setNames(list(function(x) x - width / 2), name)
-  step$high <- stats::setNames(list(function(x) x + width / 2), name)
+  step$low <- stats::setNames(list(list(add = -width / 2)), name)
+  step$high <- stats::setNames(list(list(add = width / 2)), name)
   step$unit <- width
   step
 }
@@ -128,7 +129,7 @@ plan_of_steps <- function(steps, comparison) {
     lapply(steps, function(step) list(step$low, step$high)),
     recursive = FALSE
   )
-  key <- vapply(sets, function(set) paste(deparse_set(set), collapse = ""), "")
+  key <- vapply(sets, deparse1, "")
   first <- match(key, unique(key))
   estimands <- lapply(seq_along(steps), function(k) {
     step <- steps[[k]]
@@ -144,20 +145,20 @@ plan_of_steps <- function(steps, comparison) {
   list(sets = sets[!duplicated(key)], estimands = estimands)
 }
 
-deparse_set <- function(set) {
-  unlist(Map(function(change, name) {
-    own <- if (is.function(change)) {
-      c(deparse(body(change)), unlist(as.list(environment(change))))
-    } else {
-      as.character(change)
-    }
-    c(name, own)
-  }, set, names(set)))
+check_has_covariates <- function(known) {
+  if (length(known) == 0) {
+    abort_input(
+      "{.arg fit} has no covariate whose effect could be averaged.",
+      argument = "fit"
+    )
+  }
+  known
 }
 
 # The comparisons of a variable. change: what the user says, NULL: the usual
 # ones.
 variable_steps <- function(name, change, ends) {
+  check_is_column(ends, name)
   levels <- known_values_of(ends)
   to <- function(value) {
     stats::setNames(list(typed_value(value, ends, name)), name)
@@ -176,14 +177,19 @@ variable_steps <- function(name, change, ends) {
     }))
   }
   change <- change %||% 1
-  check_numeric_vector(change, size = 1:2, arg = "variables")
+  if (is_time(change)) {
+    check_size(change, 2, arg = "variables")
+  } else {
+    check_numeric_vector(change, size = 1:2, arg = "variables")
+  }
   if (length(change) == 2) {
-    shown <- format_number(change)
+    shown <- if (is_time(change)) format(change) else format_number(change)
     label <- paste(shown[[2]], "-", shown[[1]])
     return(list(pair(to(change[[1]]), to(change[[2]]), label)))
   }
-  moved <- stats::setNames(list(function(x) x + change), name)
-  list(pair(list(), moved, paste0("+", format_number(change))))
+  moved <- stats::setNames(list(list(add = change)), name)
+  sign <- if (change >= 0) "+"
+  list(pair(list(), moved, paste0(sign, format_number(change))))
 }
 
 # Levels of a factor or of text, FALSE and TRUE; NULL: a number.
@@ -197,71 +203,131 @@ known_values_of <- function(ends) {
   }
 }
 
-# A value as a column has it.
+# A value as a column has it. ends: NULL: a matrix, or what else is no column of
+# values.
 typed_value <- function(value, ends, name) {
+  check_is_column(ends, name)
   levels <- known_values_of(ends)
   if (!is.null(levels)) {
     check_known(as.character(value), as.character(levels), "level", "variables")
-  } else if (!is.numeric(value) && !is_time(value)) {
+    return(if (is.logical(ends)) as.logical(value) else as.character(value))
+  }
+  if (!inherits(value, class(ends)) && !is.numeric(value)) {
     abort_expected(
       value,
-      "a number",
-      paste0("`", name, "` is one."),
+      if (is_time(ends)) paste("of class", class(ends)[[1]]) else "a number",
+      paste0("`", name, "` is."),
       arg = "variables"
     )
   }
-  if (is.factor(ends)) as.character(value) else value
+  value
 }
 
-check_variable_list <- function(variables, fit, allow_null = FALSE) {
+check_is_column <- function(ends, name) {
+  if (is.null(ends)) {
+    abort_input(
+      "{.arg variables} must be columns of values, which {.field {name}} is
+       not.",
+      argument = "variables",
+      value = name
+    )
+  }
+}
+
+check_variable_list <- function(variables, known, allow_null = FALSE) {
   is_list <- is.list(variables) && length(variables) > 0 &&
-    !is.null(names(variables))
-  if (!is_list || !allow_null && any(lengths(variables) == 0)) {
-    abort_expected(variables, "a named list of values", arg = "variables")
+    !is.null(names(variables)) && !anyDuplicated(names(variables))
+  if (!is_list) {
+    abort_expected(
+      variables,
+      "a list of values, with a name for each variable",
+      arg = "variables"
+    )
   }
-  check_known(names(variables), covariates_of(fit), "covariate", "variables")
+  check_known(names(variables), known, "covariate", "variables")
+  empty <- lengths(variables) == 0
+  if (!allow_null && any(empty)) {
+    name <- names(variables)[empty][[1]]
+    abort_input(
+      "{.arg variables} must have values of {.field {name}}.",
+      argument = "variables",
+      value = variables[[name]]
+    )
+  }
 }
 
-# The sketch of a fit's data; of a source that left none that of its first rows,
-# with all levels.
-average_sketch <- function(fit) {
-  if (!has_source(fit) || !is.null(fit[["sketch"]])) {
-    return(fit_sketch(fit))
+# Of each covariate its least and largest value, or its levels: of the sketch
+# that a fit has, of some of its data, or of a source's first rows with all
+# levels.
+average_ends <- function(fit) {
+  if (!is.null(fit[["sketch"]])) {
+    return(fit$sketch$ends)
   }
-  tryCatch(fit_sketch(fit), tall_error_stale = function(e) {
-    head <- as.list(source_head(fit$rows$source))
-    factors <- names_as_levels(fit$terms)
-    sketch <- new_sketch(head[covariates_of(fit)], factors = factors)
-    for (name in names(sketch$ends)) {
-      levels <- fit$xlevels[[name]] %||%
-        fit$xlevels[[paste0("factor(", name, ")")]]
-      if (!is.null(levels)) {
-        sketch$ends[[name]] <- factor(levels, levels)
-      }
+  names <- covariates_of(fit)
+  data <- tryCatch(original_data(fit, names), tall_error_stale = function(e) {
+    if (!has_source(fit)) {
+      rlang::cnd_signal(e)
     }
-    sketch
+    as.list(source_head(fit$rows$source))[names]
+  })
+  factors <- names_as_levels(fit$terms)
+  lapply(stats::setNames(nm = names), function(name) {
+    levels <- fit$xlevels[[name]] %||%
+      fit$xlevels[[paste0("factor(", name, ")")]]
+    x <- data[[name]]
+    if (!is.null(levels)) {
+      factor(levels, levels)
+    } else if (is.null(dim(x))) {
+      if (is_measured(x)) {
+        x <- x[even_rows(length(x), min(length(x), 1e5))]
+      }
+      ends_of(if (name %in% factors) as.factor(x) else x)
+    }
   })
 }
 
-# How two averages, draws each, are compared; and the derivative by each, of
-# which the error follows.
+# How two averages, draws each, are compared; the derivative by each, of which
+# the error follows; and between which limits they must be.
 average_comparers <- list(
   difference = list(
     value = function(high, low) high - low,
-    slope = function(high, low) list(high = 1, low = -1)
+    slope = function(high, low) list(high = 1, low = -1),
+    within = c(-Inf, Inf)
   ),
   ratio = list(
     value = function(high, low) high / low,
-    slope = function(high, low) list(high = 1 / low, low = -high / low^2)
+    slope = function(high, low) list(high = 1 / low, low = -high / low^2),
+    within = c(-Inf, Inf)
   ),
   lnratio = list(
     value = function(high, low) log(high / low),
-    slope = function(high, low) list(high = 1 / high, low = -1 / low)
+    slope = function(high, low) list(high = 1 / high, low = -1 / low),
+    within = c(0, Inf)
   ),
   lnor = list(
     value = function(high, low) stats::qlogis(high) - stats::qlogis(low),
     slope = function(high, low) {
       list(high = 1 / (high * (1 - high)), low = -1 / (low * (1 - low)))
-    }
+    },
+    within = c(0, 1)
   )
 )
+
+compare_draws <- function(comparison, high, low) {
+  comparer <- average_comparers[[comparison]]
+  within <- comparer$within
+  both <- c(high, low)
+  if (any(both < within[[1]] | both > within[[2]])) {
+    words <- if (within[[2]] == 1) "between 0 and 1" else "above 0"
+    ends <- format_number(range(both))
+    abort_input(
+      c(
+        "{.code comparison = \"{comparison}\"} is of averages {words}.",
+        x = "Draws of these are between {ends[[1]]} and {ends[[2]]}."
+      ),
+      argument = "comparison",
+      value = comparison
+    )
+  }
+  comparer$value(high, low)
+}

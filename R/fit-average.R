@@ -10,7 +10,7 @@
 #'
 #' @param fit ([`tall_fit`][tall_fit] of a regression) The fit, of [tall_glm()],
 #'   [tall_gam()], [tall_glmer()], [tall_polr()], [tall_multinom()] or
-#'   [tall_nn()], in memory or from a [source][tall_source].
+#'   [tall_nn()] with a formula, in memory or from a [source][tall_source].
 #' @param variables (named list, string vector or `NULL`) What is changed in
 #'   every row. Of `average_predictions()` a list of values, `list(x =
 #'   c(0, 1))`, of which all combinations are taken, or names of variables with
@@ -28,12 +28,14 @@
 #'   `"lnor"` \eqn{\log \frac{b}{1 - b} - \log \frac{a}{1 - a}}{log(b / (1 -
 #'   b)) - log(a / (1 - a))}. They are of averages, what \pkg{marginaleffects}
 #'   calls `"ratioavg"`, `"lnoravg"`; of differences that is the same.
-#' @param wts (string or `NULL`) A column of weights of the rows.
+#' @param wts (string or `NULL`) A column of weights of the rows; `NULL`: each
+#'   row counts once, also in a fit with weights.
 #' @param type (string) `"response"`: expected responses, of classes their
 #'   probabilities; `"link"`: linear predictors.
 #' @param method (string) `"exact"`: each draw at each row; `"expansion"`: see
 #'   *Details*; `"auto"`: the expansion where it can be and rows times draws are
-#'   more than 20 million.
+#'   more than 20 million, for every change of variables, or nobody knows how
+#'   many there are.
 #' @param prob (number between 0 and 1) Of the intervals.
 #' @param ndraws (whole number or `NULL`) Use that many draws, evenly spaced;
 #'   `NULL`: all, but where rows times draws would be more than 50 million and
@@ -60,8 +62,10 @@
 #' fits of [tall_glm()] and [tall_gam()], whose predictor is linear.
 #'
 #' Slopes are differences over a ten-thousandth of the variable's range, divided
-#' by it, as in \pkg{marginaleffects}; of variables with levels comparisons take
-#' their place. Rows count once each, unless there are `wts`.
+#' by it, as in \pkg{marginaleffects}; of a variable that is a column of the
+#' design and in no other term they are its coefficient times the slope in the
+#' predictor, which one pass has for all of these. Of variables with levels
+#' comparisons take their place. Rows with missing values are left out.
 #'
 #' @return A data frame of class `tall_average`: `variable` and `contrast` (of
 #'   predictions the variables' values), `class` of responses with classes, the
@@ -69,8 +73,8 @@
 #'   `lower` and `upper`. `attr(x, "error")` has the error of the expansion of
 #'   each.
 #' @section Conditions: `tall_error_input` for variables that are not in the
-#'   model, levels it does not know, more groups than 1,000, slopes of variables
-#'   that are no numbers alone; `tall_error_stale` where the data of the fit
+#'   model, levels it does not know, more groups than 1,000, groups by what is
+#'   changed, negative weights; `tall_error_stale` where the data of the fit
 #'   cannot be found; `tall_error_unsupported` for times to an event, formulas
 #'   of two parameters and hurdles, and an expansion of what is not linear.
 #' @references Arel-Bundock, Greifer & Heiss (2024). How to interpret
@@ -101,8 +105,7 @@ average_predictions <- function(
   request <- average_request(
     fit, newdata, by, wts, type, method, ndraws, re_formula
   )
-  plan <- prediction_plan(fit, variables)
-  new_average(average_rows(request, plan), plan, prob, "predictions")
+  average_table(request, prediction_plan(fit, variables), prob, "predictions")
 }
 
 #' @rdname average_predictions
@@ -127,7 +130,7 @@ average_comparisons <- function(
     fit, newdata, by, wts, type, method, ndraws, re_formula
   )
   plan <- comparison_plan(fit, variables, comparison)
-  new_average(average_rows(request, plan), plan, prob, "comparisons")
+  average_table(request, plan, prob, "comparisons")
 }
 
 #' @rdname average_predictions
@@ -150,12 +153,15 @@ average_slopes <- function(
     fit, newdata, by, wts, type, method, ndraws, re_formula
   )
   plan <- slope_plan(fit, variables)
-  found <- withCallingHandlers(
-    average_rows(request, plan),
-    # by a ten-thousandth of the range
-    tall_warning_extrapolation = function(w) invokeRestart("muffleWarning")
+  withCallingHandlers(
+    average_table(request, plan, prob, "slopes"),
+    tall_warning_extrapolation = function(w) {
+      # of the fit's own rows by half a ten-thousandth of their range
+      if (is.null(newdata)) {
+        invokeRestart("muffleWarning")
+      }
+    }
   )
-  new_average(found, plan, prob, "slopes")
 }
 
 # What all three are asked for: which rows, groups, scale, draws.
@@ -177,6 +183,11 @@ average_request <- function(
     abort_expected(by, "names of columns, or a one-sided formula")
   }
   check_string(wts, allow_null = TRUE)
+  is_rows <- is.null(newdata) || is.data.frame(newdata) ||
+    is_passed_over(fit, newdata)
+  if (!is_rows) {
+    abort_expected(newdata, "a data frame, a source or NULL")
+  }
   list(
     fit = fit,
     newdata = newdata,
@@ -190,7 +201,9 @@ average_request <- function(
 }
 
 check_average_fit <- function(fit) {
-  check_spec(fit, "tall_regression", "a regression")
+  if (!inherits(fit, "tall_hurdle")) {
+    check_spec(fit, "tall_regression", "tall_glm()")
+  }
   why <- if (inherits(fit, "tall_surv")) {
     c(
       "Averages are not of times to an event.",
@@ -199,8 +212,9 @@ check_average_fit <- function(fit) {
     )
   } else if (inherits(fit, c("tall_dpar", "tall_hurdle"))) {
     c(
-      "Averages are not of formulas of two parameters.",
-      i = "{.code posterior_epred(fit, newdata)} has draws of each row."
+      "Averages are not of responses with two predictors.",
+      i = "{.code posterior_epred(fit)} has draws of each row, and
+           {.fn rowMeans} their averages."
     )
   }
   if (!is.null(why)) {
@@ -210,9 +224,11 @@ check_average_fit <- function(fit) {
 
 # ---- the table ---------------------------------------------------------------
 
-# found: of average_rows().
-new_average <- function(found, plan, prob, what) {
+# what: is averaged, for print().
+average_table <- function(request, plan, prob, what) {
   prob <- check_prob(prob)
+  check_by_is_kept(request$by, plan)
+  found <- average_rows(request, plan)
   groups <- found$groups
   classes <- found$classes
   parts <- list()
@@ -237,7 +253,7 @@ new_average <- function(found, plan, prob, what) {
   }
   bounds <- column_quantiles(value, interval_probs(prob))
   labels <- lapply(stats::setNames(nm = names(parts[[1]])), function(name) {
-    unlist(lapply(parts, `[[`, name), use.names = FALSE)
+    do.call(c, unname(lapply(parts, `[[`, name)))
   })
   sd <- apply(value, 2, stats::sd)
   labels$draws <- posterior::rvar(unname(value))
@@ -256,8 +272,27 @@ new_average <- function(found, plan, prob, what) {
     error = if (found$is_expanded) unlist(errors) / sd,
     what = what,
     prob = prob,
-    n_row = found$n_row
+    n_row = found$n_row,
+    n_missing = found$n_missing
   )
+}
+
+# Columns of the table have one meaning each.
+check_by_is_kept <- function(by, plan) {
+  own <- c(names(plan$estimands[[1]]$labels), "class", "draws", "mean", "sd",
+    "lower", "upper")
+  taken <- intersect(by, own)
+  if (length(taken) > 0) {
+    abort_input(
+      c(
+        "{.arg by} must not be {.val {taken}}, which the table has of its own.",
+        i = "Groups are by variables that are not changed; give others another
+             name."
+      ),
+      argument = "by",
+      value = taken
+    )
+  }
 }
 
 #' @rdname average_predictions
@@ -266,12 +301,16 @@ print.tall_average <- function(x, digits = 3, ...) {
   check_no_dots(...)
   digits <- check_count(digits)
   error <- attr(x, "error")
+  n_missing <- attr(x, "n_missing")
   n_draw <- if (nrow(x) > 0) posterior::ndraws(x$draws) else 0
   cat(
     "<tall_average> Average ",
     attr(x, "what"),
     " over ",
     count_noun(attr(x, "n_row"), "row"),
+    if (n_missing > 0) {
+      paste0(" (", format_count(n_missing), " left out for missing values)")
+    },
     ", ",
     count_noun(n_draw, "draw"),
     ", ",
@@ -288,8 +327,12 @@ print.tall_average <- function(x, digits = 3, ...) {
     } else {
       paste0(
         "\nBy an expansion, with an error of ",
-        format_number(signif(max(error), 2)),
-        " posterior sds a draw at most.\n"
+        if (all(is.finite(error))) {
+          paste(format_number(signif(max(error), 2)), "posterior sds")
+        } else {
+          "unknown size, for want of draws,"
+        },
+        " a draw at most.\n"
       )
     }
   )
@@ -298,7 +341,7 @@ print.tall_average <- function(x, digits = 3, ...) {
 
 #' @export
 as.data.frame.tall_average <- function(x, ...) {
-  attributes(x)[c("error", "what", "prob", "n_row")] <- NULL
+  attributes(x)[c("error", "what", "prob", "n_row", "n_missing")] <- NULL
   class(x) <- "data.frame"
   x
 }

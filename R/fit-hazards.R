@@ -5,27 +5,22 @@
 #' @export
 summary.tall_surv <- function(object, ...) {
   out <- NextMethod()
-  out$ratios <- surv_ratios(object)
+  out$ratios <- surv_ratios(object, out$table)
   out
 }
 
-# list(what, table): posterior medians and 90% intervals of what coefficients
-# multiply, hazards or times. NULL: there are none but levels, or no draws.
-surv_ratios <- function(fit) {
-  names <- intersect(hazard_terms(fit), fit$variables)
-  if (is.null(fit$draws) || length(names) == 0) {
+# list(what, table): quantiles of what coefficients multiply, hazards or times:
+# the exponentials of those in the summary's table. NULL: there are none but of
+# levels.
+surv_ratios <- function(fit, table) {
+  at <- which(table$variable %in% hazard_terms(fit))
+  probs <- grep("^q[0-9.]+$", names(table), value = TRUE)
+  if (length(at) == 0 || length(probs) == 0) {
     return(NULL)
   }
-  ratios <- exp(plain_draws(fit, names))
-  bounds <- column_quantiles(ratios, c(0.5, 0.05, 0.95))
-  table <- data.frame(
-    bounds,
-    row.names = names
-  )
-  colnames(table) <- c("ratio", "q5", "q95")
   list(
     what = if (is_hazard_model(fit)) "Hazard ratios" else "Ratios of times",
-    table = table
+    table = data.frame(exp(table[at, probs]), row.names = table$variable[at])
   )
 }
 

@@ -89,3 +89,62 @@ plain_draws <- function(fit, variables = fit$variables) {
   }
   all[, variables, drop = FALSE]
 }
+
+# ---- as it was ---------------------------------------------------------------
+
+# Of rows in memory: `columns` of those that count, of the model frame or of the
+# data that it was made of, which must not have been altered since.
+# missing(names): what is done where they have no such columns; hint: what to
+# give where they are gone.
+data_as_it_was <- function(fit, columns, data, missing, hint) {
+  known <- fit$rows$frame
+  if (is.null(data) && all(columns %in% names(known))) {
+    return(known)
+  }
+  has_formula <- !is.null(fit$terms)
+  whole <- whole_data(data %||% if (has_formula) written_data(fit))
+  if (is.null(whole)) {
+    abort_tall(
+      "stale",
+      c(
+        "The data that the fit was made of cannot be found: a fit does not carry
+         them.",
+        i = hint
+      ),
+      argument = "data"
+    )
+  }
+  unknown <- setdiff(columns, names(whole))
+  if (length(unknown) > 0) {
+    missing(unknown)
+  }
+  n <- if (is.null(known)) stats::nobs(fit) else nrow(known)
+  is_own <- nrow(whole) == n || !has_formula
+  own <- if (is_own) whole else used_rows(fit, whole)
+  # they may have been altered since
+  same <- function(name) {
+    identical(as.vector(own[[name]]), as.vector(known[[name]]))
+  }
+  shared <- intersect(names(own), names(known))
+  if (NROW(own) != n || !all(vapply(shared, same, TRUE))) {
+    abort_tall(
+      "stale",
+      c(
+        "The data of the call are not those that the fit was made of: they have
+         other rows.",
+        i = hint
+      ),
+      argument = "data"
+    )
+  }
+  own
+}
+
+# Data as a data frame: of a small source the fit has a frame, and the other
+# columns are still there. NULL: none.
+whole_data <- function(data) {
+  if (is.null(data) || is.data.frame(data)) {
+    return(data)
+  }
+  tryCatch(collect_source(as_source(data)), error = function(e) NULL)
+}

@@ -35,7 +35,7 @@ print.tall_summary <- function(x, digits = x$digits %||% 3, n = NULL, ...) {
   print_estimates(x$fit, shown, digits, isTRUE(x$is_chosen))
   print_more(nrow(table) - length(at))
   if (!is.null(x$ratios)) {
-    cat("\n", x$ratios$what, ": medians, and 90% intervals\n", sep = "")
+    cat("\n", x$ratios$what, "\n", sep = "")
     print_table(x$ratios$table, digits)
   }
   print_footer(x$fit, agreement = x$table)

@@ -63,12 +63,10 @@ first_rows <- function(variables, n, auxiliary) {
   c(utils::head(setdiff(seq_along(variables), last), n - length(last)), last)
 }
 
-print_more <- function(n) {
+print_more <- function(n, what = "variable") {
   if (n > 0) {
-    cat(
-      "# ... with ", count_noun(n, "more variable"), " (n = Inf shows all)\n",
-      sep = ""
-    )
+    more <- count_noun(n, paste("more", what))
+    cat("# ... with ", more, " (n = Inf shows all)\n", sep = "")
   }
 }
 

@@ -40,7 +40,14 @@ cluster_source <- function(fit, cluster, data) {
     }
     out$values <- function(data, at) check_cluster(of(data), length(at))
   } else {
-    known <- of(cluster_data(fit, columns, data))
+    data <- data_as_it_was(
+      fit,
+      columns,
+      data,
+      missing = function(names) abort_missing_columns(names, arg = "data"),
+      hint = "Give {.arg data} as they were, or {.arg cluster} as a vector."
+    )
+    known <- of(data)
     known <- check_cluster(known, fit$n_data)
     out$values <- function(data, at) known[at]
   }
@@ -84,60 +91,6 @@ check_cluster <- function(x, n) {
     )
   }
   x
-}
-
-# Of rows in memory: `columns` of those that count, of the model frame or of the
-# data that it was made of.
-cluster_data <- function(fit, columns, data) {
-  known <- fit$rows$frame
-  if (is.null(data) && all(columns %in% names(known))) {
-    return(known)
-  }
-  has_formula <- !is.null(fit$terms)
-  whole <- whole_data(data %||% if (has_formula) written_data(fit))
-  if (is.null(whole)) {
-    abort_tall(
-      "stale",
-      c(
-        "The data that the fit was made of cannot be found: a fit does not carry
-         them.",
-        i = "Give {.arg data} as they were, or {.arg cluster} as a vector."
-      ),
-      argument = "data"
-    )
-  }
-  missing <- setdiff(columns, names(whole))
-  if (length(missing) > 0) {
-    abort_missing_columns(missing, arg = "data")
-  }
-  is_own <- nrow(whole) == fit$n_data || !has_formula
-  own <- if (is_own) whole else used_rows(fit, whole)
-  # they may have been altered since
-  same <- function(name) {
-    identical(as.vector(own[[name]]), as.vector(known[[name]]))
-  }
-  shared <- intersect(names(own), names(known))
-  if (NROW(own) != fit$n_data || !all(vapply(shared, same, TRUE))) {
-    abort_tall(
-      "stale",
-      c(
-        "{.arg data} must be those that the fit was made of; they have other
-         rows.",
-        i = "Give them as they were, or {.arg cluster} as a vector."
-      ),
-      argument = "data"
-    )
-  }
-  own
-}
-
-# Data as a data frame: of a small source the fit has a frame, and the other
-# columns are still there. NULL: none.
-whole_data <- function(data) {
-  if (is.null(data) || is.data.frame(data)) {
-    return(data)
-  }
-  tryCatch(collect_source(as_source(data)), error = function(e) NULL)
 }
 
 # ---- the pass ----------------------------------------------------------------

@@ -94,8 +94,8 @@ is_factor_of_name <- function(x) {
 }
 
 # Columns of the data that the right side of the formula has.
-covariates_of <- function(fit) {
-  check_has_formula(fit, "conditional_effects")
+covariates_of <- function(fit, f = "conditional_effects") {
+  check_has_formula(fit, f)
   terms <- if (is.null(fit$bars)) fit$terms else stats::terms(fit$bars$fixed)
   intersect(all.vars(stats::delete.response(terms)), fit$columns)
 }

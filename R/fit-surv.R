@@ -359,14 +359,23 @@ concordance.tall_surv <- function(object, ..., newdata = NULL) {
   rows <- join_draws(object, rows, chosen, groups)
   eta <- predictor_moments(object, rows, chosen, "link", FALSE)$fit
   seen <- surv_object(rows$y)
+  weights <- rows$weight
   if (has_strata(object$family)) {
     # pairs of the same one: others have other hazards
     stratum <- row_strata(object$family$pieces, rows$x)
     # survival knows it by this name alone
     strata <- survival::strata
-    return(survival::concordance(seen ~ eta + strata(stratum), reverse = TRUE))
+    return(survival::concordance(
+      seen ~ eta + strata(stratum),
+      weights = weights,
+      reverse = TRUE
+    ))
   }
-  survival::concordance(seen ~ eta, reverse = is_hazard_model(object))
+  survival::concordance(
+    seen ~ eta,
+    weights = weights,
+    reverse = is_hazard_model(object)
+  )
 }
 
 # Do large predictors mean more events?

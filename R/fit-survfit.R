@@ -271,7 +271,7 @@ print.tall_survfit <- function(x, n = 10, ...) {
     sep = ""
   )
   print(utils::head(as.data.frame(x), n), digits = 3, row.names = FALSE)
-  print_more(nrow(x) - n)
+  print_more(nrow(x) - n, "row")
   invisible(x)
 }
 

@@ -321,8 +321,35 @@ test_that("every regression has averages, of classes one each", {
   )
 })
 
+test_that("rows with missing values are left out, and counted", {
+  data <- average_data(90)
+  fit <- run_average(y ~ x + g, data)
+  some <- data[1:10, ]
+  some$x[c(2, 5)] <- NA
+  some$z[7] <- NA # which is of no account
+  found <- average_predictions(fit, newdata = some)
+  all <- draws_by_hand(fit, some[-c(2, 5), ])
+  expect_draws(found, rowMeans(all))
+  expect_output(print(found), "over 8 rows (2 left out", fixed = TRUE)
+  expect_output(
+    print(average_predictions(fit)),
+    "over 90 rows, 300 draws",
+    fixed = TRUE
+  )
+  # and dates stay dates
+  data$day <- as.Date("2020-01-01") + data$k
+  fit <- run_average(y ~ x + day, data)
+  day <- as.Date("2020-01-03")
+  expect_identical(average_predictions(fit, list(day = day))$day, day)
+  found <- average_predictions(fit, by = "day")
+  expect_identical(found$day, as.Date("2020-01-01") + 1:4)
+})
+
 test_that("averages that cannot be had are told", {
   data <- average_data(60)
+  data$below <- -1
+  data$none <- 0
+  data$some <- as.numeric(data$g == "a")
   fit <- run_average(y ~ x + g, data)
   expect_refusals(
     "tall_error_input",
@@ -340,6 +367,12 @@ test_that("averages that cannot be had are told", {
     average_predictions(fit, newdata = data[0, ]),
     average_predictions(fit, newdata = data["x"]),
     average_predictions(fit, prob = 2),
+    average_predictions(fit, list(x = 1), by = "x"),
+    average_slopes(fit, "x", by = "mean"),
+    average_slopes(fit, character()),
+    average_predictions(fit, wts = "below"),
+    average_predictions(fit, wts = "none"),
+    average_predictions(fit, wts = "some", by = "g"),
     average_predictions(stats::lm(y ~ x, data))
   )
   expect_refusals(
@@ -348,6 +381,15 @@ test_that("averages that cannot be had are told", {
       list(count ~ x, sigma ~ x),
       data,
       gaussian()
+    )),
+    average_predictions(run_average(count ~ x, data, hurdle_poisson())),
+    average_slopes(tall_glm.fit(
+      cbind(x = data$x),
+      data$y,
+      "bernoulli",
+      iter = 20,
+      seed = 1,
+      refresh = 0
     ))
   )
   many <- data.frame(x = 0, g = "a", id = seq_len(1001))

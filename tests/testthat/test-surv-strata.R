@@ -313,18 +313,40 @@ test_that("pieces are fewer where strata are many, and two somewhere", {
 test_that("summaries have ratios of hazards, or of times", {
   data <- strata_data(200)
   fit <- run_strata(Surv(time, seen) ~ a + h + strata(g), data)
-  found <- summary(fit)$ratios
+  found <- summary(fit, probs = c(0.1, 0.9))$ratios
   expect_identical(found$what, "Hazard ratios")
   # levels are none
   expect_identical(rownames(found$table), c("a", "hTRUE"))
+  expect_named(found$table, c("q10", "q90"))
   expect_equal(
     unname(unlist(found$table["a", ])),
-    unname(exp(stats::quantile(as.matrix(fit)[, "a"], c(0.5, 0.05, 0.95)))),
-    tolerance = 1e-3
+    unname(exp(stats::quantile(as.matrix(fit)[, "a"], c(0.1, 0.9))))
   )
-  expect_output(print(summary(fit)), "Hazard ratios: medians, and 90%")
+  expect_output(print(summary(fit)), "Hazard ratios\n.*q50", perl = TRUE)
+  # of what was asked for
+  expect_identical(
+    rownames(summary(fit, pars = c("a", "strata(g)v"))$ratios$table),
+    "a"
+  )
   aft <- run_strata(Surv(time, seen) ~ a, data, basehaz = "lognormal")
-  expect_output(print(summary(aft)), "Ratios of times: medians")
+  expect_output(print(summary(aft)), "Ratios of times", fixed = TRUE)
   none <- run_strata(Surv(time, seen) ~ 1, data, iter = 20)
   expect_null(summary(none)$ratios)
+})
+
+test_that("rows that count more make more pairs", {
+  skip_if_not_installed("survival")
+  data <- strata_data(150)
+  for (formula in list(
+    Surv(time, seen) ~ a + h,
+    Surv(time, seen) ~ a + strata(g)
+  )) {
+    fit <- run_strata(formula, data, weights = w, iter = 100)
+    twice <- run_strata(formula, data[rep(1:150, data$w), ], iter = 20)
+    twice$draws <- fit$draws
+    expect_equal(
+      survival::concordance(fit)$concordance,
+      survival::concordance(twice)$concordance
+    )
+  }
 })
