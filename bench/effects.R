@@ -1,0 +1,128 @@
+# What do averages of effects over all rows cost, and how far are expansions from
+# rows times draws?
+#
+#   Rscript bench/effects.R [near] [speed] [large]
+#
+# near: five designs of 5,000 and 200,000 rows, averages by expansion beside each
+# draw at each row, and the error that was told; two minutes. speed: 10^6 rows x
+# 13 numeric columns, 4,000 draws, in turn with the fit itself; a minute. large:
+# 10^7 rows, and the memory beyond the data; three minutes, 6 GB.
+script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
+source(file.path(dirname(script), "one-core.R"))
+
+args <- commandArgs(TRUE)
+wanted <- if (length(args) > 0) args else c("near", "speed")
+own <- if (length(wanted) == 1) paste0("effects-", wanted) else "effects"
+bench_start(own, "Averages over all rows", paste(c("effects.R", args), collapse = " "))
+options(tallbayes.refresh = 0)
+
+seconds <- function(code) {
+  before <- proc.time()
+  force(code)
+  sum((proc.time() - before)[1:2])
+}
+
+# ---- near --------------------------------------------------------------------
+
+designs <- list(
+  `slopes, interaction` = function(fit, ...) average_slopes(fit, "x", ...),
+  `levels of a factor` = function(fit, ...) average_comparisons(fit, "g", ...),
+  `ratio, x = -2 and 2` = function(fit, ...) {
+    average_comparisons(fit, list(x = c(-2, 2)), comparison = "ratio", ...)
+  },
+  `log odds ratio` = function(fit, ...) {
+    average_comparisons(fit, list(x = c(0, 1)), comparison = "lnor", ...)
+  },
+  `by groups, weighted` = function(fit, ...) {
+    average_predictions(fit, by = "k", wts = "w", ...)
+  }
+)
+
+made_rows <- function(n) {
+  set.seed(1)
+  d <- data.frame(
+    x = rnorm(n), g = sample(letters[1:4], n, TRUE),
+    k = sample(1:3, n, TRUE), w = runif(n)
+  )
+  d$y <- rbinom(n, 1, plogis(-1 + 0.5 * d$x + 0.3 * (d$g == "b")))
+  d
+}
+
+if ("near" %in% wanted) {
+  say("\n## Expansions beside rows times draws\n")
+  say("Logistic, `y ~ x * g`, 400 draws: the root mean square of what draws are apart, in posterior sds, the largest of a table; what was told; CPU seconds.\n")
+  table <- NULL
+  for (n in c(5000, 200000)) {
+    # found by the call
+    d <- made_rows(n)
+    fit <- tall_glm(y ~ x * g, d, binomial(), seed = 1)
+    for (name in names(designs)) {
+      ask <- designs[[name]]
+      t <- c(
+        exact = seconds(exact <- ask(fit, method = "exact", ndraws = 400)),
+        expansion = seconds(found <- ask(fit, method = "expansion", ndraws = 400))
+      )
+      away <- posterior::draws_of(found$draws) - posterior::draws_of(exact$draws)
+      table <- rbind(table, data.frame(
+        what = name,
+        rows = format(n, big.mark = ","),
+        apart = format(signif(max(sqrt(colMeans(away^2)) / exact$sd), 2)),
+        told = format(signif(max(attr(found, "error")), 2)),
+        exact = format(round(t[["exact"]], 1)),
+        expansion = format(round(t[["expansion"]], 1))
+      ))
+    }
+  }
+  say_table(table)
+}
+
+# ---- speed -------------------------------------------------------------------
+
+numeric_rows <- function(n) {
+  set.seed(1)
+  d <- as.data.frame(matrix(rnorm(n * 13), n))
+  d$y <- rbinom(n, 1, plogis(-1 + 0.3 * d$V1))
+  d
+}
+
+peak_mb <- function() {
+  status <- readLines("/proc/self/status")
+  as.numeric(gsub("[^0-9]", "", grep("^VmHWM", status, value = TRUE))) / 1024
+}
+
+costs <- function(n, rounds) {
+  d <- numeric_rows(n)
+  t <- replicate(rounds, c(
+    fit = seconds(fit <<- tall_glm(y ~ ., d, binomial(), seed = 1)),
+    slopes = seconds(found <<- average_slopes(fit))
+  ))
+  say(
+    "\n", format(n, big.mark = ",", scientific = FALSE), " rows x 13 numeric columns, 4,000 draws, CPU seconds (",
+    rounds, " rounds, medians): the fit ", round(median(t["fit", ]), 1),
+    ", all 13 slopes ", round(median(t["slopes", ]), 1), "; error ",
+    signif(max(attr(found, "error")), 2), " posterior sds. A row takes ",
+    round(1e9 * median(t["slopes", ]) / n), " ns."
+  )
+}
+
+fit <- found <- NULL
+if ("speed" %in% wanted) {
+  say("\n## Speed\n")
+  costs(1e5, 3)
+  costs(1e6, 3)
+}
+
+if ("large" %in% wanted) {
+  say("\n## Ten million rows\n")
+  d <- numeric_rows(1e7)
+  fit <- tall_glm(y ~ ., d, binomial(), seed = 1)
+  invisible(gc())
+  writeLines("5", "/proc/self/clear_refs")
+  before <- peak_mb()
+  t <- seconds(found <- average_slopes(fit))
+  say(
+    "13 slopes, 4,000 draws: ", round(t), " CPU s, ", round(peak_mb() - before),
+    " MB beyond the data and the fit, error ",
+    signif(max(attr(found, "error")), 2), " posterior sds."
+  )
+}
