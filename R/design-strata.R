@@ -85,6 +85,7 @@ rows_by_strata <- function(frame, columns) {
     return(NULL)
   }
   name <- rownames(attr(terms, "factors"))[at]
+  check_strata_alone(attr(terms, "variables")[[at + 1]], terms)
   f <- as.factor(frame[[name]])
   own <- match(paste0(name, levels(f)), columns)
   # rows of the first have no column, where there is an intercept
@@ -114,6 +115,26 @@ rows_by_strata <- function(frame, columns) {
   stratum <- numeric(length(columns))
   stratum[own[-1]] <- seq_len(nlevels(f) - 1)
   list(of = as.integer(f), names = levels(f), stratum = stratum)
+}
+
+# What strata are made of has no columns beside theirs.
+check_strata_alone <- function(call, terms) {
+  twice <- intersect(
+    vapply(as.list(call)[-1], deparse1, ""),
+    attr(terms, "term.labels")
+  )
+  if (length(twice) > 0) {
+    abort_input(
+      c(
+        "{.arg formula} must be without {.code {twice}} beside
+         {.code {deparse1(call)}}.",
+        i = "What differs between strata is in their hazards already;
+             {.fn update} takes the term out: {.code . ~ . - {twice}}."
+      ),
+      argument = "formula",
+      value = twice
+    )
+  }
 }
 
 # The family with its pieces. y: rows (time, entry, status) of all, or of a

@@ -100,8 +100,9 @@
 #' * `"interval"` (2): it is between `y` and `y2`; a count is **above** `y`, and
 #'   `y2` or below, \eqn{P(y < Y \le y_2)}{P(y < Y <= y2)}.
 #'
-#' So "5 or more" is a count of `y = 4` to the right, and "5 to 9" the interval
-#' of `y = 4` and `y2 = 9`. Predictions, and what `posterior_predict()` draws,
+#' So "5 or more" is a count of `y = 4` to the right, "0 to 3" one of `y = 3` to
+#' the left, and "5 to 9" the interval of `y = 4` and `y2 = 9`; an interval has
+#' `y` below `y2`. Predictions, and what `posterior_predict()` draws,
 #' are of the number, seen or not; residuals take the limit for the number, with
 #' a warning; `log_lik()` and `loo()` have the probabilities above.
 #'

@@ -286,7 +286,9 @@ test_that("strata that cannot be had are told", {
     "tall_error_input",
     ask(Surv(time, seen) ~ a + strata(g) + strata(h)),
     ask(Surv(time, seen) ~ a + strata(g, shortlabel = TRUE)),
-    ask(Surv(time, seen) ~ a + strata())
+    ask(Surv(time, seen) ~ a + strata()),
+    ask(Surv(time, seen) ~ g + strata(g)),
+    ask(Surv(time, seen) ~ h + strata(g, h))
   )
   expect_refusals(
     "tall_error_unsupported",
