@@ -13,8 +13,9 @@
 #' @param cluster (one-sided formula, vector or `NULL`) Which rows belong
 #'   together: a formula with one expression of columns of the data, such as
 #'   `~ hospital` or `~ interaction(hospital, year)`, which may be no column of
-#'   the model; or a value for each row that the fit used, or for each row of its
-#'   data with those left out for missing values. `NULL`: each row is by itself.
+#'   the model; or a value for each row that the fit used, or for each row of
+#'   its data, those left out for missing values among them. `NULL`: each row
+#'   is by itself.
 #' @param type (string) `"HC1"`: what few clusters or rows understate is made
 #'   up for, see below; `"HC0"`: nothing is.
 #' @param weights (string) What weights of the fit are: `"counts"`, of equal

@@ -114,11 +114,11 @@
 #' Coefficients are those of Cox's model (`survival::coxph(ties = "breslow")`)
 #' but for two things. A hazard that is constant within a piece leaves out what
 #' it changes by there: a tenth of a standard deviation or less with the pieces
-#' of the default, less with more `pieces`. And the prior of the walk smooths the
-#' hazard where there are few events: 0.2 standard errors of 128 deaths
+#' of the default, less with more `pieces`. And the prior of the walk smooths
+#' the hazard where there are few events: 0.2 standard errors of 128 deaths
 #' (`survival::veteran`), hardly anything of a thousand. Efron's way with ties,
-#' the default of `coxph()`, differs from Breslow's where many events share a
-#' time. Times must be censored on the right, or rows begin late.
+#' the default of `coxph()`, differs from Breslow's where many share a time.
+#' Times must be censored on the right, or rows begin late.
 #'
 #' @section Strata:
 #' With a term `strata(g)`, as of `survival::strata()`, the hazards of strata
@@ -130,15 +130,14 @@
 #' coefficients, `strata(g)b`, are the differences of mean log hazards from the
 #' first stratum's, each over the events of its own, with the prior `prior`;
 #' they are no hazard ratios. `x:strata(g)` beside it gives `x` an effect of its
-#' own in each stratum; `g` itself must not be a term as well. The coefficients
-#' of other terms are those of Cox's stratified model, but for the smoothing of
-#' the walks, which is strong in strata with few events: with four strata of some
-#' 30 deaths each (`survival::veteran`) an effect is 0.7 standard errors nearer
-#' to 0. Combinations of several variables are `strata(a, b)`, in the order of
-#' the alphabet. Together the strata have 200 pieces, or fewer, where `pieces`
-#' does not say how many each has. Predictions are those of the row's stratum,
-#' concordance is of pairs in the same one, and [ph_check()] leaves the hazard of
-#' each free.
+#' own in each stratum; `g` itself must not be a term as well. Coefficients of
+#' others are those of Cox's stratified model, but that the walks smooth strata
+#' with few events: of four with 30 deaths each (`survival::veteran`) an effect
+#' is 0.7 standard errors nearer to 0. Combinations of several variables are
+#' `strata(a, b)`, by the alphabet. Together the strata have 200 pieces, or
+#' fewer, where `pieces` does not say how many each has. Predictions are those
+#' of the row's stratum, concordance is of pairs in the same one, and
+#' [ph_check()] leaves the hazard of each free.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_surv", "tall_glm",
 #'   "tall_fit")`, with `basehaz`, and `horizon`, the largest time.
@@ -437,43 +436,6 @@ settle_response.tall_front_surv <- function(
   blueprint$priors$prior_smooth <- front$prior_smooth
   front$blueprint <- blueprint
   front
-}
-
-# Terms that survival has, and what does their work.
-surv_terms <- c(
-  strata = "Hazards of strata are in pieces: {.code basehaz =
-            \"piecewise\"}. Beside a law, take the factor as a covariate, or fit
-            one model for each.",
-  cluster = "Rows of the same cluster count as independent here. Of a fit with
-             a law, {.fn robust_draws} has them vary together.",
-  frailty = "A normal frailty is {.code (1 | g)}.",
-  tt = "Rows of a stretch of time each, {.code Surv(start, stop, event)}, have
-        covariates that change."
-)
-
-check_surv_formula <- function(formula, in_pieces) {
-  if (!inherits(formula, "formula")) {
-    return(invisible()) # refused where frames are made
-  }
-  if (length(formula) < 3) {
-    abort_no_response()
-  }
-  for (term in formula_terms(formula[[3]])) {
-    name <- if (is.call(term)) deparse1(term[[1]]) else NA_character_
-    name <- sub("^survival::", "", name)
-    is_taken <- in_pieces && identical(name, "strata")
-    if (name %in% names(surv_terms) && !is_taken) {
-      abort_tall(
-        "unsupported",
-        c(
-          "{.arg formula} must be without {.code {deparse1(term)}}.",
-          i = surv_terms[[name]]
-        ),
-        argument = "formula",
-        value = formula
-      )
-    }
-  }
 }
 
 #' @export
