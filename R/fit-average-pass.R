@@ -1,27 +1,18 @@
-# The pass over the rows of averages, see R/fit-average.R: sums of an expansion
-# around the posterior mean, or of each draw.
-#
-# A cell is a set of changed variables and a group of rows. Of each the pass
-# keeps
-#
-#   weight  the sum of w_i
-#   value   that of w_i a_i: a number, or one for each draw and class
-#   first   that of w_i a_i' x_i: n_coef               (of an expansion)
-#   second  that of w_i a_i'' x_i x_i^T: n_coef x n_coef
-#
-# and of each group some rows, drawn at random, for what an expansion leaves
-# out, see R/fit-average-sample.R.
+# The pass over the rows of averages, see R/fit-average.R: sums of each draw, or
+# of an expansion, see R/fit-average-expansion.R.
 
-# list(groups, classes, n_row, is_expanded, estimate(estimand, g, class)).
-# plan: of prediction_plan() and its kin.
+# list(groups, parts, n_row, n_missing, is_expanded, estimate(estimand, g, k)),
+# k a row of parts, see average_parts(). plan: of prediction_plan() and its kin.
 average_rows <- function(request, plan) {
   fit <- request$fit
   n <- average_n(request)
   asked <- request$n_draw %||% posterior::ndraws(fit$draws)
-  is_expanded <- expands(request, n * asked * length(plan$sets))
+  parts <- average_parts(request)
+  n_value <- n * length(plan$sets) * max(1, nrow(parts))
+  is_expanded <- expands(request, n_value * asked)
   n_draw <- request$n_draw
   if (!is_expanded) {
-    n_draw <- n_draw %||% affordable_draws(fit, n * length(plan$sets))
+    n_draw <- n_draw %||% affordable_draws(fit, n_value)
   }
   draws <- choose_draws(fit, n_draw, resample = TRUE)
   pass <- if (is_expanded) {
@@ -40,12 +31,38 @@ average_rows <- function(request, plan) {
   c(
     pass$finish(),
     list(
-      classes = predicted_names(fit, request$type),
+      parts = parts,
       n_row = n_row,
       n_missing = n_missing,
       is_expanded = is_expanded
     )
   )
+}
+
+# What averages of a row there are, a data frame with a row for each: classes,
+# times; without rows: one.
+average_parts <- function(request) {
+  classes <- predicted_names(request$fit, request$type)
+  if (!is.null(classes)) {
+    data.frame(class = classes)
+  } else if (any(request$at > 0) && request$type != "median") {
+    data.frame(time = request$at)
+  } else {
+    data.frame()
+  }
+}
+
+# Of rows and draws, draws x rows, or draws x rows x parts.
+average_values <- function(request, rows, draws) {
+  fit <- request$fit
+  if (is.null(request$at)) {
+    draws$dpar <- request$dpar
+    return(predictor(fit, rows, draws, request$type))
+  }
+  of_times <- lapply(request$at, function(at) {
+    surv_values(fit, rows, draws, request$type, at)
+  })
+  array(unlist(of_times), c(dim(of_times[[1]]), length(of_times)))
 }
 
 # How many rows, NA: nobody knows.
@@ -63,13 +80,14 @@ average_n <- function(request) {
 
 # Is the average expanded? size: numbers of an exact one.
 expands <- function(request, size) {
-  is_linear <- inherits(request$fit, "tall_glm")
+  is_linear <- inherits(request$fit, "tall_glm") &&
+    !inherits(request$fit, "tall_dpar") && is.null(request$at)
   if (request$method == "expansion" && !is_linear) {
     abort_tall(
       "unsupported",
       c(
-        "{.code method = \"expansion\"} is for predictors that are linear in the
-         coefficients.",
+        "{.code method = \"expansion\"} is for functions of one linear
+         predictor.",
         i = "{.code method = \"exact\"} with {.arg ndraws} takes fewer draws."
       ),
       argument = "method"
@@ -90,11 +108,20 @@ each_average_block <- function(request, f) {
   fit <- request$fit
   newdata <- request$newdata
   needed <- average_columns(fit)
+  left <- 0
   take <- function(data) {
+    # blocks, and the designs made of them: R would let them grow with the data
+    left <<- left + 8 * nrow(data) * (4 * ncol(data) + 10 * fit$n_coef)
+    if (left > 4 * gc_bytes) {
+      left <<- 0
+      gc(full = FALSE)
+    }
     own <- intersect(needed, names(data))
     is_whole <- stats::complete.cases(data[own]) | length(own) == 0
     n_missing <- sum(!is_whole)
-    data <- data[is_whole, , drop = FALSE]
+    if (n_missing > 0) {
+      data <- data[is_whole, , drop = FALSE]
+    }
     weight <- row_weights(data, request$wts)
     key <- lapply(stats::setNames(nm = request$by), function(name) {
       column_of(data, name, "by")
@@ -294,14 +321,14 @@ exact_pass <- function(request, plan, draws) {
       rows <- rows_of(plan$sets[[s]])
       rows <- join_draws(fit, rows, draws, request$groups)
       each_block(nrow(rows$x), n_draw, size = 2^18, function(at) {
-        value <- predictor(fit, some_rows(rows, at), draws, request$type)
-        # draws x rows x classes
+        value <- average_values(request, some_rows(rows, at), draws)
+        # draws x rows x parts
         dim(value) <- c(n_draw, length(at), length(value) / n_draw / length(at))
         for (g in unique(of[at])) {
           own <- which(of[at] == g)
           weight <- block$weight[at][own]
-          part <- apply(value[, own, , drop = FALSE], 3, function(of_class) {
-            matrix(of_class, n_draw) %*% weight
+          part <- apply(value[, own, , drop = FALSE], 3, function(of_part) {
+            matrix(of_part, n_draw) %*% weight
           })
           key <- paste(s, g)
           sums[[key]] <<- (sums[[key]] %||% 0) + matrix(part, n_draw)
@@ -312,9 +339,9 @@ exact_pass <- function(request, plan, draws) {
   finish <- function() {
     check_weight_sums(weights)
     at <- groups$order()
-    estimate <- function(estimand, g, class) {
+    estimate <- function(estimand, g, k) {
       average_of <- function(set) {
-        sums[[paste(set, at[[g]])]][, class] / weights[[at[[g]]]]
+        sums[[paste(set, at[[g]])]][, k] / weights[[at[[g]]]]
       }
       list(value = compare_averages(estimand, average_of, draws$theta))
     }
@@ -340,148 +367,4 @@ compare_averages <- function(estimand, average_of, theta) {
 # Draws of the coefficient that a comparison is multiplied by.
 coefficient_draws <- function(estimand, theta) {
   if (is.null(estimand$times)) 1 else theta[, estimand$times]
-}
-
-# ---- expansion ---------------------------------------------------------------
-
-expansion_pass <- function(request, plan, draws) {
-  fit <- request$fit
-  groups <- average_groups(request$by)
-  centre <- colMeans(draws$theta)
-  at_centre <- list(theta = t(centre), aux = NULL, cores = draws$cores)
-  cells <- list()
-  weights <- numeric()
-  sample <- average_reservoir()
-  add <- function(block) {
-    n <- nrow(block$data)
-    of <- groups$of(block$key, n)
-    chosen <- sample$choose(of)
-    for (g in unique(of)) {
-      weights[g] <<- sum(c(weights[g], block$weight[of == g]), na.rm = TRUE)
-    }
-    rows_of <- changed_rows(request, block$data)
-    for (s in seq_along(plan$sets)) {
-      rows <- rows_of(plan$sets[[s]])
-      slopes <- expand_rows(fit, rows, at_centre, request$type)
-      for (g in unique(of)) {
-        key <- paste(s, g)
-        own <- if (any(of != g)) which(of == g)
-        cells[[key]] <<- add_cell(
-          cells[[key]],
-          if (is.null(own)) rows$x else design_rows(rows$x, own),
-          if (is.null(own)) slopes else lapply(slopes, `[`, own),
-          if (is.null(own)) block$weight else block$weight[own]
-        )
-      }
-      sample$keep(s, chosen, rows, slopes, block$weight)
-    }
-  }
-  finish <- function() {
-    check_weight_sums(weights)
-    at <- groups$order()
-    away <- draws$theta - rep(centre, each = nrow(draws$theta))
-    # those of the last two sets, which slopes share
-    known <- list()
-    part_of <- function(set, g) {
-      key <- paste(set, g)
-      if (is.null(known[[key]])) {
-        known[[key]] <<- make_part(set, g)
-        known <<- utils::tail(known, 2)
-      }
-      known[[key]]
-    }
-    make_part <- function(set, g) {
-      cell <- cells[[paste(set, g)]]
-      kept <- sample$rows(set, g)
-      t <- tcrossprod(away, kept$x)
-      slopes <- lapply(kept$slopes, rep, each = nrow(away))
-      exact <- predictor(fit, kept[c("x", "offset")], draws, request$type)
-      list(
-        value = (cell$value + drop(away %*% cell$first) +
-          rowSums((away %*% cell$second) * away) / 2) / weights[[g]],
-        rest = matrix(exact, nrow(away)) - slopes$value - slopes$first * t -
-          slopes$second * t^2 / 2,
-        weight = kept$weight / sum(kept$weight),
-        share = kept$share
-      )
-    }
-    list(
-      groups = groups$table()[at, , drop = FALSE],
-      estimate = function(estimand, g, class) {
-        found <- expand_estimand(
-          estimand,
-          function(set) part_of(set, at[[g]])
-        )
-        times <- coefficient_draws(estimand, draws$theta)
-        list(
-          value = found$value * times,
-          error = found$error * sqrt(mean(times^2))
-        )
-      }
-    )
-  }
-  list(add = add, finish = finish)
-}
-
-# list(value, first, second) of a(eta) of these rows, by differences of five
-# points: with a step of 0.01 their error is some 1e-9 of a function that bends
-# within a unit of eta.
-expand_rows <- function(fit, rows, at, type) {
-  eta <- as.numeric(predictor(fit, rows, at, "link"))
-  if (type == "link") {
-    n <- length(eta)
-    return(list(value = eta, first = rep(1, n), second = numeric(n)))
-  }
-  step <- 0.01
-  of <- lapply(-2:2, function(k) {
-    as.numeric(response_mean(fit$family, eta + k * step))
-  })
-  list(
-    value = of[[3]],
-    first = (8 * (of[[4]] - of[[2]]) - (of[[5]] - of[[1]])) / (12 * step),
-    second = (16 * (of[[4]] + of[[2]]) - (of[[5]] + of[[1]]) - 30 * of[[3]]) /
-      (12 * step^2)
-  )
-}
-
-add_cell <- function(cell, x, slopes, weight) {
-  add <- function(old, new) if (is.null(old)) new else old + new
-  if (is_sparse(x)) {
-    x <- methods::as(x, "CsparseMatrix")
-  }
-  product <- if (is_sparse(x)) Matrix::crossprod else crossprod
-  list(
-    value = add(cell$value, sum(weight * slopes$value)),
-    first = add(
-      cell$first,
-      as.numeric(product(x, weight * slopes$first))
-    ),
-    second = add(
-      cell$second,
-      as.matrix(product(x, x * (weight * slopes$second)))
-    )
-  )
-}
-
-# A draw's value, with the mean of what is left out, and the standard error of
-# that. part_of(set): list(value, rest, weight).
-expand_estimand <- function(estimand, part_of) {
-  high <- part_of(estimand$high)
-  high$mean <- high$value + drop(high$rest %*% high$weight)
-  if (is.null(estimand$low)) {
-    return(list(
-      value = high$mean,
-      error = rest_error(high$rest, high)
-    ))
-  }
-  low <- part_of(estimand$low)
-  low$mean <- low$value + drop(low$rest %*% low$weight)
-  value <- compare_draws(estimand$comparison, high$mean, low$mean)
-  slope_at <- average_comparers[[estimand$comparison]]$slope
-  slope <- slope_at(mean(high$mean), mean(low$mean))
-  rest <- slope$high * high$rest + slope$low * low$rest
-  list(
-    value = value / estimand$unit,
-    error = rest_error(rest, high) / estimand$unit
-  )
 }

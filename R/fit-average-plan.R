@@ -106,7 +106,7 @@ slope_step <- function(fit, name, ends) {
 }
 
 is_own_column <- function(fit, name) {
-  if (!inherits(fit, "tall_glm")) {
+  if (!inherits(fit, "tall_glm") || inherits(fit, "tall_dpar")) {
     return(FALSE)
   }
   labels <- attr(fit$terms, "term.labels")

@@ -1,5 +1,5 @@
 # Rows at which it is looked at what the expansion of an average leaves out, see
-# R/fit-average-pass.R.
+# R/fit-average-expansion.R.
 
 # Rows of all groups whose remainders are looked at, and of one.
 average_sample <- list(all = 2000, most = 200, least = 20)

@@ -9,8 +9,9 @@
 #' as draws, without a matrix of rows times draws.
 #'
 #' @param fit ([`tall_fit`][tall_fit] of a regression) The fit, of [tall_glm()],
-#'   [tall_gam()], [tall_glmer()], [tall_polr()], [tall_multinom()] or
-#'   [tall_nn()] with a formula, in memory or from a [source][tall_source].
+#'   [tall_gam()], [tall_glmer()], [tall_surv()], [tall_polr()],
+#'   [tall_multinom()] or [tall_nn()] with a formula, in memory or from a
+#'   [source][tall_source].
 #' @param variables (named list, string vector or `NULL`) What is changed in
 #'   every row. Of `average_predictions()` a list of values, `list(x =
 #'   c(0, 1))`, of which all combinations are taken, or names of variables with
@@ -30,8 +31,17 @@
 #'   calls `"ratioavg"`, `"lnoravg"`; of differences that is the same.
 #' @param wts (string or `NULL`) A column of weights of the rows; `NULL`: each
 #'   row counts once, also in a fit with weights.
-#' @param type (string) `"response"`: expected responses, of classes their
-#'   probabilities; `"link"`: linear predictors.
+#' @param type (string or `NULL`) `"response"`: expected responses, of classes
+#'   their probabilities; `"link"`: linear predictors. Of times to an event a
+#'   `type` of [predict.tall_surv()]: `"survival"`, `"cumhaz"`, `"hazard"` or
+#'   `"rmst"` at `times`, `"median"`, `"risk"` or `"link"`. `NULL`:
+#'   `"response"`, of times `"survival"`.
+#' @param times (numbers or `NULL`) Of times to an event: when, a row of the
+#'   table for each; what averages are then is the *standardised* survival
+#'   probability, and what it is compared with.
+#' @param dpar (string or `NULL`) Of [formulas of two parameters][tall_glm]:
+#'   `"sigma"`, `"shape"`, `"phi"` or `"zi"`, which then stands in the place of
+#'   the response, as in [posterior_epred()][posterior-dpar].
 #' @param method (string) `"exact"`: each draw at each row; `"expansion"`: see
 #'   *Details*; `"auto"`: the expansion where it can be and rows times draws are
 #'   more than 20 million, for every change of variables, or nobody knows how
@@ -59,7 +69,8 @@
 #' over some 200 rows drawn at random. Its standard error over these rows, in
 #' posterior standard deviations of the average, is printed as the error of the
 #' expansion. A draw costs \eqn{d^2}, whatever the number of rows. It is for
-#' fits of [tall_glm()] and [tall_gam()], whose predictor is linear.
+#' fits of [tall_glm()] and [tall_gam()] with one linear predictor; others take
+#' each draw at each row, of many rows with fewer draws.
 #'
 #' Slopes are differences over a ten-thousandth of the variable's range, divided
 #' by it, as in \pkg{marginaleffects}; of a variable that is a column of the
@@ -68,15 +79,15 @@
 #' comparisons take their place. Rows with missing values are left out.
 #'
 #' @return A data frame of class `tall_average`: `variable` and `contrast` (of
-#'   predictions the variables' values), `class` of responses with classes, the
-#'   columns `by`, the [posterior::rvar()] `draws`, and their `mean`, `sd`,
-#'   `lower` and `upper`. `attr(x, "error")` has the error of the expansion of
-#'   each.
+#'   predictions the variables' values), `class` of responses with classes,
+#'   `time` of times to an event, the columns `by`, the [posterior::rvar()]
+#'   `draws`, and their `mean`, `sd`, `lower` and `upper`. `attr(x, "error")`
+#'   has the error of the expansion of each.
 #' @section Conditions: `tall_error_input` for variables that are not in the
 #'   model, levels it does not know, more groups than 1,000, groups by what is
 #'   changed, negative weights; `tall_error_stale` where the data of the fit
-#'   cannot be found; `tall_error_unsupported` for times to an event, formulas
-#'   of two parameters and hurdles, and an expansion of what is not linear.
+#'   cannot be found; `tall_error_unsupported` for hurdles, and an expansion of
+#'   what is not linear.
 #' @references Arel-Bundock, Greifer & Heiss (2024). How to interpret
 #'   statistical models using marginaleffects for R and Python. *Journal of
 #'   Statistical Software* 111(9).
@@ -95,16 +106,17 @@ average_predictions <- function(
   ...,
   by = NULL,
   wts = NULL,
-  type = c("response", "link"),
+  type = NULL,
+  times = NULL,
+  dpar = NULL,
   method = c("auto", "exact", "expansion"),
   prob = 0.95,
   ndraws = NULL,
   re_formula = NULL
 ) {
   check_no_dots(...)
-  request <- average_request(
-    fit, newdata, by, wts, type, method, ndraws, re_formula
-  )
+  request <- average_request(fit, newdata, by, wts, re_formula)
+  request <- ask_scale(request, type, times, dpar, method, ndraws)
   average_table(request, prediction_plan(fit, variables), prob, "predictions")
 }
 
@@ -118,7 +130,9 @@ average_comparisons <- function(
   comparison = c("difference", "ratio", "lnratio", "lnor"),
   by = NULL,
   wts = NULL,
-  type = c("response", "link"),
+  type = NULL,
+  times = NULL,
+  dpar = NULL,
   method = c("auto", "exact", "expansion"),
   prob = 0.95,
   ndraws = NULL,
@@ -126,9 +140,8 @@ average_comparisons <- function(
 ) {
   check_no_dots(...)
   comparison <- check_choice(comparison, names(average_comparers))
-  request <- average_request(
-    fit, newdata, by, wts, type, method, ndraws, re_formula
-  )
+  request <- average_request(fit, newdata, by, wts, re_formula)
+  request <- ask_scale(request, type, times, dpar, method, ndraws)
   plan <- comparison_plan(fit, variables, comparison)
   average_table(request, plan, prob, "comparisons")
 }
@@ -142,16 +155,17 @@ average_slopes <- function(
   ...,
   by = NULL,
   wts = NULL,
-  type = c("response", "link"),
+  type = NULL,
+  times = NULL,
+  dpar = NULL,
   method = c("auto", "exact", "expansion"),
   prob = 0.95,
   ndraws = NULL,
   re_formula = NULL
 ) {
   check_no_dots(...)
-  request <- average_request(
-    fit, newdata, by, wts, type, method, ndraws, re_formula
-  )
+  request <- average_request(fit, newdata, by, wts, re_formula)
+  request <- ask_scale(request, type, times, dpar, method, ndraws)
   plan <- slope_plan(fit, variables)
   withCallingHandlers(
     average_table(request, plan, prob, "slopes"),
@@ -164,17 +178,8 @@ average_slopes <- function(
   )
 }
 
-# What all three are asked for: which rows, groups, scale, draws.
-average_request <- function(
-  fit,
-  newdata,
-  by,
-  wts,
-  type,
-  method,
-  ndraws,
-  re_formula
-) {
+# What all three are asked for: which rows and groups.
+average_request <- function(fit, newdata, by, wts, re_formula) {
   check_average_fit(fit)
   if (inherits(by, "formula")) {
     by <- all.vars(by)
@@ -193,32 +198,66 @@ average_request <- function(
     newdata = newdata,
     by = by,
     wts = wts,
-    type = check_choice(type, c("response", "link")),
-    method = check_choice(method, c("auto", "exact", "expansion")),
-    n_draw = check_draws(fit, NULL, ndraws),
     groups = group_request(fit, re_formula)
   )
+}
+
+# The request, with what is averaged of a row, and how: type; at, the times, 0:
+# of none, NULL: a response; dpar; method; n_draw.
+ask_scale <- function(request, type, times, dpar, method, ndraws) {
+  fit <- request$fit
+  is_surv <- inherits(fit, "tall_surv")
+  types <- if (is_surv) averaged_times else c("response", "link")
+  request$type <- check_choice(type %||% types[[1]], types, arg = "type")
+  request$at <- average_times(request$type, times, is_surv)
+  request$dpar <- average_dpar(fit, dpar)
+  request$method <- check_choice(method, c("auto", "exact", "expansion"))
+  request$n_draw <- check_draws(fit, NULL, ndraws)
+  request
+}
+
+averaged_times <- c(
+  "survival", "rmst", "cumhaz", "hazard", "median", "risk", "link"
+)
+
+average_times <- function(type, times, is_surv) {
+  if (is_surv && type != "link") {
+    return(check_prediction_at(type, times, 0.5))
+  }
+  if (!is.null(times)) {
+    abort_expected(
+      times,
+      "NULL",
+      if (is_surv) {
+        "Linear predictors are of no time."
+      } else {
+        "They are of fits of {.fn tall_surv}."
+      }
+    )
+  }
+}
+
+average_dpar <- function(fit, dpar) {
+  if (!is.null(dpar) && !inherits(fit, "tall_dpar")) {
+    abort_expected(dpar, "NULL", "The fit has one predictor.")
+  }
+  if (!is.null(dpar)) check_choice(dpar, c("mu", fit$dpar$name))
 }
 
 check_average_fit <- function(fit) {
   if (!inherits(fit, "tall_hurdle")) {
     check_spec(fit, "tall_regression", "tall_glm()")
   }
-  why <- if (inherits(fit, "tall_surv")) {
-    c(
-      "Averages are not of times to an event.",
-      i = "{.fn posterior_survfit} averages curves over rows, and
-           {.code predict(type = \"rmst\")} has restricted means of each."
+  if (inherits(fit, "tall_hurdle")) {
+    abort_tall(
+      "unsupported",
+      c(
+        "Averages are not of hurdles, whose two parts are fits of their own.",
+        i = "{.code posterior_epred(fit)} has draws of each row, and
+             {.fn rowMeans} their averages."
+      ),
+      argument = "fit"
     )
-  } else if (inherits(fit, c("tall_dpar", "tall_hurdle"))) {
-    c(
-      "Averages are not of responses with two predictors.",
-      i = "{.code posterior_epred(fit)} has draws of each row, and
-           {.fn rowMeans} their averages."
-    )
-  }
-  if (!is.null(why)) {
-    abort_tall("unsupported", why, argument = "fit")
   }
 }
 
@@ -230,18 +269,18 @@ average_table <- function(request, plan, prob, what) {
   check_by_is_kept(request$by, plan)
   found <- average_rows(request, plan)
   groups <- found$groups
-  classes <- found$classes
+  parts_of_row <- found$parts
   parts <- list()
   values <- errors <- list()
   for (estimand in plan$estimands) {
     for (g in seq_len(nrow(groups))) {
-      for (class in seq_len(max(1, length(classes)))) {
-        own <- found$estimate(estimand, g, class)
+      for (k in seq_len(max(1, nrow(parts_of_row)))) {
+        own <- found$estimate(estimand, g, k)
         values[[length(values) + 1]] <- own$value
         errors[[length(errors) + 1]] <- own$error
         parts[[length(parts) + 1]] <- c(
           estimand$labels,
-          if (!is.null(classes)) list(class = classes[[class]]),
+          as.list(parts_of_row[k, , drop = FALSE]),
           as.list(groups[g, , drop = FALSE])
         )
       }
@@ -279,8 +318,10 @@ average_table <- function(request, plan, prob, what) {
 
 # Columns of the table have one meaning each.
 check_by_is_kept <- function(by, plan) {
-  own <- c(names(plan$estimands[[1]]$labels), "class", "draws", "mean", "sd",
-    "lower", "upper")
+  own <- c(
+    names(plan$estimands[[1]]$labels),
+    c("class", "time", "draws", "mean", "sd", "lower", "upper")
+  )
   taken <- intersect(by, own)
   if (length(taken) > 0) {
     abort_input(

@@ -345,6 +345,98 @@ test_that("rows with missing values are left out, and counted", {
   expect_identical(found$day, as.Date("2020-01-01") + 1:4)
 })
 
+test_that("of times to an event averages are those of predictions", {
+  skip_if_not_installed("survival")
+  d <- survival::veteran
+  d$trt <- factor(d$trt)
+  changed <- function(level) {
+    transform(d, trt = factor(level, levels(d$trt)))
+  }
+  of <- function(fit, newdata, ...) {
+    colMeans(as.matrix(predict(fit, newdata, ...)))
+  }
+  run <- function(formula, ...) {
+    tall_surv(formula, d, ..., iter = 150, chains = 2, seed = 1, refresh = 0)
+  }
+  fit <- run(Surv(time, status) ~ trt + karno + strata(celltype))
+  times <- c(30, 120)
+  found <- average_comparisons(fit, "trt", times = times)
+  high <- of(fit, changed("2"), type = "survival", times = times)
+  low <- of(fit, changed("1"), type = "survival", times = times)
+  expect_equal(found$mean, unname(high - low), tolerance = 1e-10)
+  expect_identical(found$time, times)
+  expect_equal(
+    average_predictions(fit, type = "rmst", times = 100)$mean,
+    of(fit, d, type = "rmst", times = 100),
+    tolerance = 1e-10
+  )
+  expect_equal(
+    average_predictions(fit, type = "median", by = "trt")$mean[[2]],
+    of(fit, d[d$trt == "2", ], type = "median"),
+    tolerance = 1e-10
+  )
+  # a slope, by the coefficient, is a difference
+  slope <- average_slopes(fit, "karno", times = 60)
+  moved <- function(by) {
+    data <- transform(d, karno = karno + by)
+    of(fit, data, type = "survival", times = 60)
+  }
+  expect_equal(
+    slope$mean,
+    (moved(0.01) - moved(-0.01)) / 0.02,
+    tolerance = 1e-5
+  )
+  expect_null(average_slopes(fit, "karno", type = "link")$time)
+
+  frail <- run(Surv(time, status) ~ karno + (1 | celltype), "weibull")
+  found <- average_predictions(frail, times = 50, re_formula = NA)
+  expect_equal(
+    found$mean,
+    of(frail, d, type = "survival", times = 50, re_formula = NA),
+    tolerance = 1e-10
+  )
+  expect_refusals(
+    "tall_error_input",
+    average_predictions(fit),
+    average_predictions(fit, type = "response", times = 1),
+    average_predictions(fit, type = "link", times = 1),
+    average_predictions(fit, type = "median", times = 1),
+    average_predictions(fit, times = -1),
+    average_predictions(fit, times = 1, dpar = "sigma"),
+    average_predictions(fit, times = 1, by = "time")
+  )
+  expect_error(
+    average_predictions(fit, times = 1, method = "expansion"),
+    class = "tall_error_unsupported"
+  )
+})
+
+test_that("averages of formulas of two parameters are of either", {
+  data <- average_data(80)
+  fit <- run_average(list(count ~ x, sigma ~ x + g), data, gaussian())
+  means <- function(data, ...) rowMeans(posterior_epred(fit, data, ...))
+  expect_draws(average_predictions(fit), means(data))
+  found <- average_comparisons(fit, "g", dpar = "sigma")
+  with_level <- function(level) {
+    means(transform(data, g = level), dpar = "sigma")
+  }
+  for (level in c("b", "c")) {
+    expect_draws(
+      found[startsWith(found$contrast, level), ],
+      with_level(level) - with_level("a")
+    )
+  }
+  # x is in both
+  found <- average_slopes(fit, "x", dpar = "sigma")
+  moved <- function(by) means(transform(data, x = x + by), dpar = "sigma")
+  expect_draws(found, (moved(5e-4) - moved(-5e-4)) / 1e-3)
+  expect_refusals(
+    "tall_error_input",
+    average_slopes(fit, dpar = "shape"),
+    average_slopes(fit, times = 3)
+  )
+})
+
 test_that("averages that cannot be had are told", {
   data <- average_data(60)
   data$below <- -1
@@ -377,11 +469,6 @@ test_that("averages that cannot be had are told", {
   )
   expect_refusals(
     "tall_error_unsupported",
-    average_predictions(run_average(
-      list(count ~ x, sigma ~ x),
-      data,
-      gaussian()
-    )),
     average_predictions(run_average(count ~ x, data, hurdle_poisson())),
     average_slopes(tall_glm.fit(
       cbind(x = data$x),
