@@ -1,56 +1,6 @@
-# The pass over the rows of averages, see R/fit-average.R: sums of each draw, or
-# of an expansion, see R/fit-average-expansion.R.
-
-# list(groups, parts, n_row, n_missing, is_expanded, estimate(estimand, g, k)),
-# k a row of parts, see average_parts(). plan: of prediction_plan() and its kin.
-average_rows <- function(request, plan) {
-  fit <- request$fit
-  n <- average_n(request)
-  asked <- request$n_draw %||% posterior::ndraws(fit$draws)
-  parts <- average_parts(request)
-  n_value <- n * length(plan$sets) * max(1, nrow(parts))
-  is_expanded <- expands(request, n_value * asked)
-  n_draw <- request$n_draw
-  if (!is_expanded) {
-    n_draw <- n_draw %||% affordable_draws(fit, n_value)
-  }
-  draws <- choose_draws(fit, n_draw, resample = TRUE)
-  pass <- if (is_expanded) {
-    expansion_pass(request, plan, draws)
-  } else {
-    exact_pass(request, plan, draws)
-  }
-  n_row <- n_missing <- 0
-  each_average_block(request, function(block) {
-    n_row <<- n_row + nrow(block$data)
-    n_missing <<- n_missing + block$n_missing
-    if (nrow(block$data) > 0) {
-      pass$add(block)
-    }
-  })
-  c(
-    pass$finish(),
-    list(
-      parts = parts,
-      n_row = n_row,
-      n_missing = n_missing,
-      is_expanded = is_expanded
-    )
-  )
-}
-
-# What averages of a row there are, a data frame with a row for each: classes,
-# times; without rows: one.
-average_parts <- function(request) {
-  classes <- predicted_names(request$fit, request$type)
-  if (!is.null(classes)) {
-    data.frame(class = classes)
-  } else if (any(request$at > 0) && request$type != "median") {
-    data.frame(time = request$at)
-  } else {
-    data.frame()
-  }
-}
+# What passes over rows have in common, see R/fit-average.R: blocks of the rows,
+# as they are and with variables changed, and groups of them; and the pass that
+# sums what each draw says.
 
 # Of rows and draws, draws x rows, or draws x rows x parts.
 average_values <- function(request, rows, draws) {
@@ -63,43 +13,6 @@ average_values <- function(request, rows, draws) {
     surv_values(fit, rows, draws, request$type, at)
   })
   array(unlist(of_times), c(dim(of_times[[1]]), length(of_times)))
-}
-
-# How many rows, NA: nobody knows.
-average_n <- function(request) {
-  fit <- request$fit
-  newdata <- request$newdata
-  if (is.null(newdata)) {
-    stats::nobs(fit)
-  } else if (is.data.frame(newdata)) {
-    nrow(newdata)
-  } else {
-    n_passed_over(fit, newdata)
-  }
-}
-
-# Is the average expanded? size: numbers of an exact one.
-expands <- function(request, size) {
-  is_linear <- inherits(request$fit, "tall_glm") &&
-    !inherits(request$fit, "tall_dpar") && is.null(request$at)
-  if (request$method == "expansion" && !is_linear) {
-    abort_tall(
-      "unsupported",
-      c(
-        "{.code method = \"expansion\"} is for functions of one linear
-         predictor.",
-        i = "{.code method = \"exact\"} with {.arg ndraws} takes fewer draws."
-      ),
-      argument = "method"
-    )
-  }
-  is_large <- is.na(size) || size > setting("average_exact")
-  is_linear && switch(
-    request$method,
-    exact = FALSE,
-    expansion = TRUE,
-    auto = is_large
-  )
 }
 
 # f(list(data, weight, key, n_missing)) of blocks of the rows: their columns,
