@@ -109,8 +109,9 @@ kfold.tall_fit <- function(
   elpd <- numeric(x$n_data)
   for (k in seq_len(folds$K)) {
     held <- which(folds$of == k)
-    own <- in_fold(paste("Fold", k), again$refit(held))
-    elpd[held] <- in_fold(paste("Fold", k), again$score(own, held, ndraws))
+    name <- paste("fold", k)
+    own <- in_fold(name, again$refit(held), split_hint)
+    elpd[held] <- in_fold(name, again$score(own, held, ndraws), split_hint)
     if (save_fits) {
       fits[[k]] <- own
     }
@@ -124,6 +125,9 @@ kfold.tall_fit <- function(
   }
   as_tall_loo(out, x, label)
 }
+
+split_hint <- "Where a level has rows in one fold alone, {.code folds =
+               \"stratified\"} by it spreads them."
 
 new_kfold <- function(elpd, lpd, folds) {
   pointwise <- cbind(
@@ -154,12 +158,15 @@ sums_of_pointwise <- function(pointwise) {
 }
 
 # Errors and warnings of code say of which fit again they are.
-in_fold <- function(name, code) {
+in_fold <- function(name, code, hint = NULL) {
   tryCatch(
     withCallingHandlers(code, tall_warning = function(w) {
       kind <- sub("^tall_warning_", "", class(w)[[1]])
-      said <- escape_cli(conditionMessage(w))
-      warn_tall(kind, c(paste0(name, " was fitted with a warning."), x = said))
+      # held-out rows are out of the range of others
+      if (kind != "extrapolation") {
+        said <- escape_cli(conditionMessage(w))
+        warn_tall(kind, c(paste0("A warning of ", name, "."), x = said))
+      }
       invokeRestart("muffleWarning")
     }),
     error = function(e) {
@@ -168,10 +175,8 @@ in_fold <- function(name, code) {
       abort_tall(
         if (is_own) kind else "data",
         c(
-          paste0(name, " could not be fitted without its rows."),
-          i = "Folds that leave all rows of a level out need another split:
-               {.code folds = \"stratified\"} with this {.arg group}, or fewer
-               levels."
+          paste0("The fit without ", name, " could not be made."),
+          i = hint
         ),
         parent = e
       )

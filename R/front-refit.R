@@ -93,11 +93,18 @@ row_scores <- function(fit, rows, chosen) {
   out
 }
 
-# Of columns.
+# Of columns, about their first numbers, where these are not far from the others.
 log_mean_exp <- function(x) {
-  top <- apply(x, 2, max)
-  top[!is.finite(top)] <- 0
-  top + log(colMeans(exp(x - rep(top, each = nrow(x)))))
+  n <- nrow(x)
+  out <- x[1, ] + log(colMeans(exp(x - rep(x[1, ], each = n))))
+  bad <- which(!is.finite(out))
+  if (length(bad) > 0) {
+    x <- x[, bad, drop = FALSE]
+    top <- apply(x, 2, max)
+    top[top == -Inf] <- 0
+    out[bad] <- top + log(colMeans(exp(x - rep(top, each = n))))
+  }
+  out
 }
 
 # As build_model() looks for them in rows that do not know them; NULL of rows
