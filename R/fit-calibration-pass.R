@@ -1,6 +1,6 @@
 # One pass over rows with two outcomes: how probable events were, and how many
-# came. Rows are counted in bins of the predicted log odds, so that nothing is as
-# long as the data.
+# came. Rows are counted in bins of the predicted log odds, so that nothing is
+# as long as the data.
 #
 # A pass is a list:
 #   bin      of each bin n, events, p and logit: the weight of its rows, that of

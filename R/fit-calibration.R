@@ -47,7 +47,8 @@
 #'   `roc_curve()`: a data frame of class `tall_roc` with a row for each
 #'   `threshold`: `sensitivity` and `specificity` of saying "event" where the
 #'   prediction is at or above it. Both have the attributes `brier`, `auc`
-#'   (vectors of the `estimate` and its interval), `auc_error`, `slope`,
+#'   (vectors of the `estimate`, and `lower` and `upper` of single draws),
+#'   `auc_error`, `slope`,
 #'   `intercept`, `n_row` and `n_missing`, rows without a prediction or
 #'   response. `plot()` needs \pkg{ggplot2}.
 #' @section Conditions: `tall_error_unsupported` for other responses: `plot(fit,
@@ -86,7 +87,8 @@ calibration_curve <- function(
   groups <- probability_groups(fit, re_formula, allow_new_levels, seed)
   found <- probability_pass(probability_request(fit, newdata, ndraws, groups))
   check_two_outcomes(found)
-  new_curve(calibration_groups(found, bins, prob), "tall_calibration", found, prob)
+  table <- calibration_groups(found, bins, prob)
+  new_curve(table, "tall_calibration", found, prob)
 }
 
 #' @rdname calibration_curve
@@ -279,20 +281,19 @@ print.tall_roc <- function(x, digits = 3, ...) {
 
 print_curve <- function(x, name, digits) {
   own <- attributes(x)
-  with_bounds <- function(v) {
-    v <- formatC(v, digits = digits, format = "g")
-    paste0(v[[1]], " (", v[[2]], " to ", v[[3]], ")")
-  }
   one <- function(v) formatC(v, digits = digits, format = "g")
+  with_draws <- function(v) {
+    paste0(one(v[[1]]), " (draws: ", one(v[[2]]), " to ", one(v[[3]]), ")")
+  }
   cat(
     "<", name, "> ", count_noun(own$n_row, "row"),
     if (own$n_missing > 0) {
       paste0(" (", format_count(own$n_missing), " left out)")
     },
     ", ", format_number(100 * own$prob), "% intervals\n",
-    "Brier score: ", with_bounds(own$brier), "\n",
-    "Area under the ROC curve: ", with_bounds(own$auc),
-    if (own$auc_error > 0) paste0(", to ", one(own$auc_error)), "\n",
+    "Brier score: ", with_draws(own$brier), "\n",
+    "Area under the ROC curve: ", with_draws(own$auc),
+    if (own$auc_error > 0) paste0(", exact to ", one(own$auc_error)), "\n",
     "Recalibration: slope ", one(own$slope), ", intercept ",
     one(own$intercept), "\n\n",
     sep = ""

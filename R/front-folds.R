@@ -10,7 +10,8 @@ make_folds <- function(fit, K, folds, group, seed) {
   if (is.numeric(folds) || is.factor(folds)) {
     if (!is.null(group)) {
       abort_input(
-        "{.arg group} has no place where {.arg folds} has the fold of each row.",
+        "{.arg group} has no place where {.arg folds} has the fold of each
+         row.",
         argument = "group"
       )
     }

@@ -79,13 +79,13 @@ row_refitter <- function(fit) {
     },
     score = function(fit, at, draws) {
       chosen <- choose_draws(fit, draws, resample = TRUE)
-      row_scores(fit, some_rows(asked, at), chosen)
+      held_scores(fit, some_rows(asked, at), chosen)
     }
   )
 }
 
 # Log densities of these rows, averaged over draws.
-row_scores <- function(fit, rows, chosen) {
+held_scores <- function(fit, rows, chosen) {
   out <- numeric(nrow(rows$x))
   each_density(fit, rows, chosen, function(at, value) {
     out[at] <<- log_mean_exp(value)
@@ -93,7 +93,7 @@ row_scores <- function(fit, rows, chosen) {
   out
 }
 
-# Of columns, about their first numbers, where these are not far from the others.
+# Of columns, about their first numbers where these are not far from others.
 log_mean_exp <- function(x) {
   n <- nrow(x)
   out <- x[1, ] + log(colMeans(exp(x - rep(x[1, ], each = n))))
@@ -110,7 +110,8 @@ log_mean_exp <- function(x) {
 # As build_model() looks for them in rows that do not know them; NULL of rows
 # whose models do not ask.
 facts_of_rows <- function(rows, fit) {
-  if (!inherits(fit$blueprint, c("tall_blueprint_glm", "tall_blueprint_groups"))) {
+  ask <- c("tall_blueprint_glm", "tall_blueprint_groups")
+  if (!inherits(fit$blueprint, ask)) {
     return(NULL)
   }
   has_units <- find_response(fit$family)$has_units
@@ -255,10 +256,8 @@ settled_arguments <- function(fit) {
   if (isTRUE(priors$prior_smooth$autoscale) && !is.null(scale)) {
     settled$prior_smooth <- scale_smooth(priors$prior_smooth, scale)
   }
-  changed <- names(settled)[!vapply(names(settled), FUN.VALUE = TRUE, function(name) {
-    identical(settled[[name]], priors[[name]])
-  })]
-  settled[changed]
+  is_same <- function(name) identical(settled[[name]], priors[[name]])
+  settled[!vapply(names(settled), is_same, TRUE)]
 }
 
 # In units of the response.
@@ -282,7 +281,8 @@ group_refitter <- function(fit) {
   known <- facts_of_rows(rows, fit)
   request <- fit$rows$request
   part <- function(groups) {
-    out <- read_frame(request, frame_part(fit$rows$frame, which(of %in% groups)))
+    frame <- frame_part(fit$rows$frame, which(of %in% groups))
+    out <- read_frame(request, frame)
     out["facts"] <- list(known)
     out
   }
@@ -354,7 +354,7 @@ crossed_refitter <- function(fit) {
         groups = groups,
         needs = "responses"
       )
-      row_scores(fit, asked_rows(asked, chosen), chosen)
+      held_scores(fit, asked_rows(asked, chosen), chosen)
     }
   )
 }
@@ -367,7 +367,8 @@ source_refitter <- function(fit) {
   source <- fit$rows$source
   list(
     refit = function(held) {
-      call_again(fit, c(list(data = source_without(source, number(held))), priors))
+      data <- source_without(source, number(held))
+      call_again(fit, c(list(data = data), priors))
     },
     score = function(own, at, draws) {
       is_held <- logical(fit$n_data)
@@ -378,7 +379,7 @@ source_refitter <- function(fit) {
         here <- which(is_held[block$rows])
         if (length(here) > 0) {
           rows <- block_of_rows(asked, chosen, block_part(block, here))
-          list(value = row_scores(own, rows, chosen))
+          list(value = held_scores(own, rows, chosen))
         }
       })
       out$value
