@@ -27,7 +27,7 @@ probability_pass <- function(request) {
   chosen <- choose_draws(fit, request$n_draw, resample = TRUE)
   n_draw <- nrow(chosen$theta)
   looked <- unique(round(seq(1, n_draw, length.out = min(n_draw, most_looked))))
-  sums <- new_probability_sums(length(looked), asked$n)
+  sums <- new_probability_sums(length(looked))
   over_rows(asked, chosen, pads = FALSE, f = function(rows) {
     each_block(nrow(rows$x), n_draw, size = 2^20, f = function(at) {
       some <- some_rows(rows, at)
@@ -38,7 +38,7 @@ probability_pass <- function(request) {
   sums$found()
 }
 
-new_probability_sums <- function(n_look, n_row) {
+new_probability_sums <- function(n_look) {
   bin <- matrix(0, logit_bins, 4)
   colnames(bin) <- c("n", "events", "p", "logit")
   of_draw <- matrix(0, logit_bins, n_look)
@@ -47,7 +47,7 @@ new_probability_sums <- function(n_look, n_row) {
   squares <- numeric(n_look)
   n_seen <- n_missing <- 0
   exact <- list()
-  keeps <- !is.na(n_row) && n_row <= exact_rows
+  keeps <- TRUE
   list(
     add = function(rows, p, looked) {
       n <- rows$trials * rows$weight
@@ -75,6 +75,10 @@ new_probability_sums <- function(n_look, n_row) {
       ranked <<- add_ranked(ranked, p, n, events)
       if (keeps) {
         exact[[length(exact) + 1]] <<- cbind(own, mean = mean)
+        if (n_seen > exact_rows) {
+          keeps <<- FALSE
+          exact <<- list()
+        }
       }
     },
     found = function() {

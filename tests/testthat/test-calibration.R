@@ -40,7 +40,7 @@ test_that("scores are those of brute force", {
   expect_equal(
     unname(attr(curve, "auc")[-1]),
     stats::quantile(auc, c(0.025, 0.975), names = FALSE),
-    tolerance = 1e-4
+    tolerance = 1e-3
   )
   # recalibration
   logit <- stats::qlogis(p)
@@ -137,7 +137,7 @@ test_that("of many rows bins tell the area to the error that is said", {
   off <- abs(found$auc$mean - auc_of(p, data$y))
   expect_gt(off, 0)
   expect_lte(off, found$auc_error)
-  expect_lt(found$auc_error, 1e-3)
+  expect_lt(found$auc_error, 2e-3)
   found$exact <- NULL
   points <- roc_points(found)
   for (k in c(10, 100, nrow(points))) {
