@@ -19,9 +19,10 @@
 #'   `posterior_predict()`, `predictive_error()`, `predictive_interval()`
 #'   ([of regressions][posterior-predict]), `posterior_interval()`
 #'   ([here][intervals]), `log_lik()` ([here][log-lik]), `bayes_R2()`
-#'   ([here][bayes_R2.tall_glm]), `prior_summary()`
-#'   ([here][prior_summary.tall_fit]).
-#' * \pkg{loo}: `loo()`, `waic()` ([here][loo-tall_glm]), `loo_compare()`.
+#'   ([here][bayes_R2.tall_glm]), `loo_R2()` ([here][loo-metrics]),
+#'   `prior_summary()` ([here][prior_summary.tall_fit]).
+#' * \pkg{loo}: `loo()`, `waic()` ([here][loo-tall_glm]), `kfold()`
+#'   ([here][kfold-tall_glm]), `loo_compare()`.
 #' * \pkg{bayesplot}: `pp_check()` ([here][pp_check.tall_glm]).
 #'
 #' Those of \pkg{posterior}, \pkg{nlme} and \pkg{generics} are
@@ -42,6 +43,7 @@
 #' prior_summary(fit)
 #' dim(log_lik(fit))
 #' summary(bayes_R2(fit))
+#' summary(loo_R2(fit))
 #' loo_compare(loo(fit), loo(heavy))
 #' waic(fit)
 #' pp_check(fit)
@@ -98,6 +100,12 @@ bayes_R2 <- function(object, ...) {
 
 #' @rdname generics
 #' @export
+loo_R2 <- function(object, ...) {
+  hand_on("rstantools", "loo_R2")
+}
+
+#' @rdname generics
+#' @export
 prior_summary <- function(object, ...) {
   hand_on("rstantools", "prior_summary")
 }
@@ -112,6 +120,12 @@ loo <- function(x, ...) {
 #' @export
 waic <- function(x, ...) {
   hand_on("loo", "waic")
+}
+
+#' @rdname generics
+#' @export
+kfold <- function(x, ...) {
+  hand_on("loo", "kfold")
 }
 
 #' @rdname generics

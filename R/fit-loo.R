@@ -53,6 +53,9 @@ loo_pit.tall_fit <- function(object, ...) {
 #' observations; `"subsampling SE"` is what that may be off by. Compare models
 #' by `loo()`: [loo::loo_compare()] does not take subsampled `waic()`.
 #'
+#' Where Pareto \eqn{k} are large, [reloo()] fits again without single
+#' observations, and [kfold()][kfold-tall_glm] without folds of them.
+#'
 #' In a multilevel fit with one grouping factor a group takes the place of an
 #' observation: all of its rows are left out together, and `print()` says so.
 #' With several factors a row is left out, given the effects of its groups, as
@@ -196,6 +199,17 @@ check_loo_dots <- function(..., .known) {
              {.code loo::loo_compare(loo::loo(fit1), loo::loo(fit2))}."
       ),
       argument = "..."
+    )
+  }
+  again <- intersect(given, c("reloo", "moment_match", "k_threshold"))
+  if (length(again) > 0) {
+    abort_input(
+      c(
+        "{.arg {again[[1]]}} has no place here.",
+        i = "{.code reloo(fit, loo(fit))} fits again without the observations
+             whose Pareto k is large."
+      ),
+      argument = again[[1]]
     )
   }
   if (length(.known) == 0) {

@@ -11,7 +11,6 @@
 #'   [log_lik()][log-lik].
 #' * `anova()`, `add1()`, `drop1()`, `step()`: [update()][update.tall_glm] and
 #'   `loo_compare()`.
-#' * `kfold()`: [loo()][loo-tall_glm], which needs no other fit.
 #' * `rstandard()`, `rstudent()`:
 #'   [residuals(type = "pearson")][fitted-values].
 #' * `cooks.distance()`, `hatvalues()`, `influence()`, `dfbeta()`, `dfbetas()`:
@@ -68,19 +67,6 @@ add1.tall_fit <- refused("add1", of_maximum, by_loo)
 #' @importFrom stats drop1
 #' @export
 drop1.tall_fit <- refused("drop1", of_maximum, by_loo)
-
-#' @exportS3Method loo::kfold
-kfold.tall_fit <- function(x, ...) {
-  abort_tall(
-    "unsupported",
-    c(
-      "{.fn kfold} would fit the model again for each fold.",
-      i = "{.code loo(fit)} needs no other fit.",
-      i = "Where its Pareto k are large: {.code update(fit, data = )} without a
-           fold, and {.code log_lik(newdata = )} of it."
-    )
-  )
-}
 
 #' @importFrom stats rstandard
 #' @export

@@ -6,27 +6,26 @@
 # list(label, values, columns): values(data, at), of a block, of rows `at` among
 # those that count, a value for each; NULL: no clusters. columns: that blocks of
 # a source must have.
-cluster_source <- function(fit, cluster, data) {
+cluster_source <- function(fit, cluster, data, arg = "cluster") {
   if (is.null(cluster)) {
     return(list())
   }
   if (!inherits(cluster, "formula")) {
-    known <- check_cluster_vector(fit, cluster)
+    known <- check_cluster_vector(fit, cluster, arg)
     return(list(label = "", values = function(data, at) known[at]))
   }
   if (length(cluster) != 2) {
-    abort_expected(cluster, "a formula without a left side", arg = "cluster")
+    abort_expected(cluster, "a formula without a left side", arg = arg)
   }
   expression <- cluster[[2]]
   if (rlang::is_call(expression, c("+", "*", ":", "/", "|", "%in%"))) {
     abort_input(
       c(
-        "{.arg cluster} must have one expression, not
+        "{.arg {arg}} must have one expression, not
          {.code {deparse1(cluster)}}.",
-        i = "Clusters by several columns are those of
-             {.code ~ interaction(a, b)}."
+        i = "Several columns make one in {.code ~ interaction(a, b)}."
       ),
-      argument = "cluster",
+      argument = arg,
       value = cluster
     )
   }
@@ -38,7 +37,7 @@ cluster_source <- function(fit, cluster, data) {
     if (length(missing) > 0) {
       abort_missing_columns(missing, arg = "data")
     }
-    out$values <- function(data, at) check_cluster(of(data), length(at))
+    out$values <- function(data, at) check_cluster(of(data), length(at), arg)
   } else {
     data <- data_as_it_was(
       fit,
@@ -48,14 +47,14 @@ cluster_source <- function(fit, cluster, data) {
       hint = "Give {.arg data} as they were, or {.arg cluster} as a vector."
     )
     known <- of(data)
-    known <- check_cluster(known, fit$n_data)
+    known <- check_cluster(known, fit$n_data, arg)
     out$values <- function(data, at) known[at]
   }
   out
 }
 
 # Rows of the fit: those that it left out may be there, too.
-check_cluster_vector <- function(fit, cluster) {
+check_cluster_vector <- function(fit, cluster, arg) {
   n <- fit$n_data
   if (is.atomic(cluster) && length(cluster) != n) {
     left_out <- as.integer(stats::na.action(fit))
@@ -63,15 +62,15 @@ check_cluster_vector <- function(fit, cluster) {
       cluster <- cluster[-left_out]
     }
   }
-  check_cluster(cluster, n)
+  check_cluster(cluster, n, arg)
 }
 
-check_cluster <- function(x, n) {
+check_cluster <- function(x, n, arg) {
   if (!is.atomic(x) || !is.null(dim(x)) || length(x) != n) {
     abort_input(
-      "{.arg cluster} must have a value for each of the fit's
+      "{.arg {arg}} must have a value for each of the fit's
        {count_noun(n, 'row')}, not {describe(x)}.",
-      argument = "cluster",
+      argument = arg,
       expected = n,
       value = x
     )
@@ -80,13 +79,13 @@ check_cluster <- function(x, n) {
   if (length(bad) > 0) {
     abort_input(
       c(
-        "{.arg cluster} must say of each row which cluster it is of.",
+        "{.arg {arg}} must say of each row which {arg} it is of.",
         x = "{count_noun(length(bad), 'row')} without: {format_count(bad[[1]])}
              {cli::qty(length(bad))}{?/is the first}.",
         i = "{cli::qty(length(bad))}Leave {?it/them} out of the fit, with
-             {.arg subset}, or give {?it/each} a cluster of its own."
+             {.arg subset}, or give {?it/each} a {arg} of its own."
       ),
-      argument = "cluster",
+      argument = arg,
       value = x
     )
   }

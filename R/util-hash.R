@@ -1,7 +1,7 @@
 # Uniforms by a hash of the numbers of rows: the same whoever reads them.
 
 # Streams of hashed uniforms, which have nothing to do with each other.
-hash_purposes <- c(pilot = 0, draw = 1, shuffle = 2, halve = 3)
+hash_purposes <- c(pilot = 0, draw = 1, shuffle = 2, halve = 3, fold = 4)
 
 # n uniforms on (0, 1) of a purpose, those of the rows first, first + 1, ...
 hash_uniforms <- function(seed, purpose, first, n) {

@@ -38,6 +38,7 @@ shared_tests <- c(
   "fit-prior-summary" = "priors",
   "fit-simulate" = "refused",
   "front-(regression|run)" = "front",
+  "front-(folds|refit|reloo)" = "kfold",
   "f(ron|i)t-levels" = "glmer-levels",
   "gradient" = "conformance-gradient",
   "kernel-gibbs|plan-sweeps|run-effects" = "crossed",

@@ -181,8 +181,9 @@ methods_of <- function(fit) {
     "level_effects", "level_moments", "see_engine", "response_law",
     "row_residuals")
   draws <- c("pairs", "plot", "pp_check")
+  # those that fit again take as long as a run
   others <- c("epred_draws", "linpred_draws", "model_info", "model_parameters",
-    "update")
+    "update", "kfold", "reloo")
   found <- found[setdiff(names(found), c(more, draws, others))]
   lapply(found, function(f) function(fit) f(fit))
 }
