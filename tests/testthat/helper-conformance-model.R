@@ -16,6 +16,7 @@
 #   is_estimated  why sums over rows are estimates; NULL: they are exact
 #   runs          the model for runs, where `model` is slow or has no mode near
 #                 its start; NULL: `model`
+#   is_seeded     FALSE: the law of seeds is tested of an entry like it
 #   natural       theta -> the variables that draws are of, by the formula;
 #                 NULL: what names say, see natural_by_name()
 

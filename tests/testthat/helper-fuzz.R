@@ -161,11 +161,20 @@ forged <- function(fit) {
   if (is.list(fit)) seal_fit(fit) else fit
 }
 
+# NAMESPACE, read once.
+fuzz_methods <- local({
+  methods <- NULL
+  function() {
+    methods <<- methods %||% registered_methods(asNamespace("tallbayes"))
+    methods
+  }
+})
+
 # The methods that a fit has, by generic, as functions of it alone; without
 # those that need more, or draw by packages that are not there.
 methods_of <- function(fit) {
   space <- asNamespace("tallbayes")
-  methods <- registered_methods(space)
+  methods <- fuzz_methods()
   found <- list()
   for (generic in unique(methods$generic)) {
     own <- which(methods$generic == generic)

@@ -32,7 +32,7 @@ grid_posterior <- function(model) {
   at <- function(j, from, n) {
     coef(mode)[[j]] + sd[[j]] * seq(-from, from, length.out = n)
   }
-  grid <- expand.grid(at(1, 5, 31), at(2, 8, 801))
+  grid <- expand.grid(at(1, 5, 21), at(2, 8, 401))
   log_p <- density_at(model, t(as.matrix(grid)))
   p <- exp(log_p - max(log_p))
   p <- p / sum(p)

@@ -225,8 +225,11 @@ expect_predicts <- function(con) {
   new <- rows[order(rows$id), ]
   sorted <- dplyr::arrange(table, id)
   for (case in predict_cases()) {
-    ours <- tall_glm(case[[1]], rows, case[[2]], seed = 1, refresh = 0)
-    theirs <- tall_glm(case[[1]], table, case[[2]], seed = 1, refresh = 0)
+    fit_to <- function(data) {
+      tall_glm(case[[1]], data, case[[2]], iter = 200, seed = 1, refresh = 0)
+    }
+    ours <- fit_to(rows)
+    theirs <- fit_to(table)
     for (fit in list(ours, theirs)) {
       by_r <- predict(fit, new, se.fit = TRUE)
       streamed <- predict(fit, sorted, se.fit = TRUE)

@@ -327,7 +327,7 @@ test_that("an interrupt in a worker stops all, and the run can go on", {
 })
 
 test_that("a worker that dies is an error of its own class", {
-  local_workers()
+  local_workers("multisession")
   data <- logistic_data()
   rows <- logistic_rows
   here <- Sys.getpid()

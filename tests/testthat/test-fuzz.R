@@ -360,8 +360,12 @@ forged_cases <- function() {
 test_that("fits with forged seals are told, whatever is wrong with them", {
   grDevices::pdf(NULL)
   withr::defer(grDevices::dev.off())
+  seen <- character()
   for (name in names(cases <- forged_cases())) {
     case <- cases[[name]]
+    class <- toString(class(case$fit))
+    before <- sum(seen == class)
+    seen <- c(seen, class)
     expect_identical(misshapen_parts(case$fit), character(), info = name)
     resume <- function(fit) {
       sg_resume(fit, iter = 4, model = case$model, refresh = 0)
@@ -371,8 +375,10 @@ test_that("fits with forged seals are told, whatever is wrong with them", {
       methods_of(case$fit),
       list(newdata = function(fit) predict(fit, newdata = new))
     )
-    # of the fit as it is they are done, or refused
-    whole <- vapply(uses, FUN.VALUE = "", function(use) {
+    # of the fit as it is they are done, or refused; of a class that was here
+    # before by one in three
+    turn <- if (before > 0) seq(1 + before %% 3, length(uses), by = 3)
+    whole <- vapply(uses[turn %||% TRUE], FUN.VALUE = "", function(use) {
       tryCatch(
         {
           suppressMessages(suppressWarnings(utils::capture.output(

@@ -248,7 +248,8 @@ for (engine in sql_engines) {
       near(unlist(a$facts), unlist(b$facts))
     }
     # so many steps that another pass draws rows for them
-    fit <- passed_gam(table, iter = 1000)
+    fit <- passed_gam(table, iter = 700)
+    expect_gt(fit$passes, 10)
     expect_s3_class(fit$rows$in_sql, "tall_sql")
     expect_same_curves(fit, given_knots_gam(), d[1:6, ])
     made <- dplyr::collect(dplyr::arrange(
@@ -259,7 +260,7 @@ for (engine in sql_engines) {
       unname(predict(fit, as.data.frame(made), type = "link"))
     )
     more <- sg_resume(fit, iter = 100, refresh = 0)
-    expect_identical(posterior::niterations(more$draws), 600L)
+    expect_identical(posterior::niterations(more$draws), 450L)
     expect_identical(nrow(smooth_table(fit)), 2L)
   })
 }
@@ -295,7 +296,7 @@ test_that("what is no table of cubics is streamed, which is told", {
   local_passes(2000, 1024)
   expect_message(
     fit <- passed_gam(table_of(con, d), late ~ t2(x, z, k = 4), knots = NULL,
-      refresh = 1),
+      iter = 100, refresh = 1),
     "streamed: `t2\\(x,z\\)` is no table of cubics"
   )
   expect_null(fit$rows$in_sql)

@@ -123,7 +123,7 @@ test_that("normal rows of nested factors have the posterior of a grid", {
     prior_intercept = prior_normal(0, 2),
     prior_covariance = list(a = prior_normal(0, 1), "a:b" = prior_normal(0, 1)),
     prior_aux = prior_exponential(1),
-    iter = 12000,
+    iter = 6000,
     warmup = 500,
     seed = 1,
     refresh = 0

@@ -76,18 +76,18 @@ largest_z <- function(a, b) {
 }
 
 test_that("columns and sweeps have the same posterior", {
-  data <- levels_rows(6000)
+  data <- levels_rows(3000)
   both <- function(formula, family, ...) {
     swept <- quick_levels(
       formula,
       data,
       family,
       kernel = kernel_gibbs(),
-      iter = 2500,
+      iter = 2000,
       ...
     )
     local_columns()
-    fit <- quick_levels(formula, data, family, iter = 2500, ...)
+    fit <- quick_levels(formula, data, family, iter = 2000, ...)
     expect_identical(swept$kernel$name, "gibbs")
     expect_false(fit$kernel$name == "gibbs")
     expect_lt(largest_z(fit$draws, swept$draws), 4)
@@ -278,16 +278,16 @@ test_that("rows that steps often look at are columns in memory", {
   # a pass draws a fourth of the rows at most
   local_columns()
   local_settings(recipe = list(full_share = 0.01))
-  data <- levels_rows(6000)
+  data <- levels_rows(3000)
   formula <- b ~ f + x + (1 + x || s) + (1 | school / class)
   swept <- quick_levels(
     formula,
     data,
     binomial(),
     kernel = kernel_gibbs(),
-    iter = 2500
+    iter = 2000
   )
-  fit <- quick_levels(formula, data, binomial(), iter = 2500)
+  fit <- quick_levels(formula, data, binomial(), iter = 2000)
   expect_identical(fit$kernel$name, "smh")
   expect_null(fit$rows$source)
   expect_lt(largest_z(fit$draws, swept$draws), 4)

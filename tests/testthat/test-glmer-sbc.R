@@ -6,7 +6,7 @@ for (name in c("intercept, logistic", "intercept, poisson")) {
   test_that(paste("ranks are uniform:", name), {
     skip_on_cran()
     n_rep <- if (name == "intercept, logistic") 60 else 30
-    problem <- sbc_group_problems()[[name]]
+    problem <- sbc_group_problems(120)[[name]]
     runs <- sbc_runs(problem, n_rep, sbc_group_sample, sbc_group_draws)
     kernels <- vapply(runs, function(run) run$kernel, "")
     expect_true("sgld" %in% kernels)
@@ -21,7 +21,7 @@ for (name in c("intercept, logistic", "intercept, poisson")) {
 # Few rows, so that the prior of standard deviations and correlation counts.
 test_that("ranks are uniform: intercept and slope", {
   skip_on_cran()
-  problem <- sbc_group_problems(40, 8)[["intercept and slope, logistic"]]
+  problem <- sbc_group_problems(24, 8)[["intercept and slope, logistic"]]
   runs <- sbc_runs(problem, 60, sbc_group_sample, sbc_group_draws)
   scores <- sbc_scores(runs)
   expect_gt(min(sbc_p_values(scores, sbc_group_draws)), 5e-6)

@@ -135,7 +135,7 @@ test_that("fits with different rows are not compared, and say which differ", {
   withr::local_seed(1)
   data <- holed()
   of <- function(formula, ...) {
-    loo(tall_glm(formula, data, binomial(), ..., iter = 400, refresh = 0)) |>
+    loo(tall_glm(formula, data, binomial(), ..., iter = 200, refresh = 0)) |>
       quiet()
   }
   by_x <- of(y ~ x)
@@ -179,7 +179,7 @@ test_that("rows of passes are compared, too, and groups with rows not at all", {
   data <- holed()
   data$x[[77]] <- NA
   of <- function(formula) {
-    tall_glm(formula, data, binomial(), iter = 400, refresh = 0)
+    tall_glm(formula, data, binomial(), iter = 200, refresh = 0)
   }
   expect_error(
     loo_compare(loo(of(y ~ x)), loo(of(y ~ z))),
@@ -187,7 +187,7 @@ test_that("rows of passes are compared, too, and groups with rows not at all", {
     class = "tall_error_input"
   )
   grouped <- quiet(
-    tall_glmer(y ~ x + (1 | g), data, binomial(), iter = 400, refresh = 0)
+    tall_glmer(y ~ x + (1 | g), data, binomial(), iter = 200, refresh = 0)
   )
   expect_error(
     quiet(loo_compare(loo(grouped), loo(of(y ~ x)))),
@@ -205,7 +205,7 @@ test_that("rows of passes are compared, too, and groups with rows not at all", {
   table <- quiet(loo_compare(loo(grouped), loo(same)))
   expect_setequal(rownames(table), c("grouped", "same"))
   # a class of fits whose method hands on
-  ranks <- quiet(tall_multinom(level ~ x, data, iter = 400, refresh = 0))
+  ranks <- quiet(tall_multinom(level ~ x, data, iter = 200, refresh = 0))
   expect_identical(attr(quiet(loo(ranks)), "model_name"), "ranks")
 })
 
@@ -214,22 +214,23 @@ test_that("rows of a source beyond memory are compared by their number", {
   local_passes(200, 128)
   data <- holed()
   of <- function(formula) {
-    fit <- tall_glm(formula, stream_of(data, 70), binomial(), refresh = 0)
-    quiet(loo(fit))
+    stream <- stream_of(data, 200)
+    quiet(loo(tall_glm(formula, stream, binomial(), iter = 200, refresh = 0)))
   }
+  by_x <- of(y ~ x)
   expect_error(
-    loo_compare(of(y ~ x), of(y ~ z)),
+    loo_compare(by_x, of(y ~ z)),
     "598 observations, 2 left out.*597 observations, 3 left out",
     class = "tall_error_input"
   )
-  expect_equal(nrow(loo_compare(of(y ~ x), of(y ~ x + w))), 2)
+  expect_equal(nrow(loo_compare(by_x, of(y ~ x + w))), 2)
 })
 
 test_that("waic() knows its rows as well", {
   withr::local_seed(1)
   data <- holed()
   of <- function(formula) {
-    waic(tall_glm(formula, data, binomial(), iter = 400, refresh = 0)) |>
+    waic(tall_glm(formula, data, binomial(), iter = 200, refresh = 0)) |>
       quiet()
   }
   expect_error(loo_compare(of(y ~ x), of(y ~ z)), class = "tall_error_input")

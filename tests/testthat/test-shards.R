@@ -221,7 +221,7 @@ test_that("a shard that fails is told by its number", {
     if (shard == 4) tools::pskill(Sys.getpid(), tools::SIGKILL)
   })
   for (workers in c(FALSE, TRUE)) {
-    if (workers) local_workers()
+    if (workers) local_workers("multisession")
     error <- expect_error(shard_fit(fails), class = "tall_error_source")
     expect_identical(error$shard, 2L)
     expect_match(conditionMessage(error), "shard 2 of 4")
@@ -244,7 +244,7 @@ test_that("a shard that fails is told by its number", {
 
 test_that("an interrupt stops all workers", {
   local_pilot()
-  local_workers()
+  local_workers("multisession")
   path <- withr::local_tempfile()
   streams <- open_shards(in_shards(), function(block, shard) {
     if (shard == 1) rlang::interrupt() # what Ctrl-C does

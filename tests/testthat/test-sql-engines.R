@@ -5,6 +5,27 @@
 # Those in which others may write while a fit reads.
 shared_engines <- setdiff(sql_engines, "SQLite")
 
+whole_calls <- alist(
+  tall_glm(y ~ x + word, data, binomial()),
+  tall_glm(y ~ x + word, data, binomial(), weights = w),
+  tall_glm(count ~ x + offset(log(wait)), data, poisson()),
+  tall_glm(z ~ x * word, data)
+)
+
+whole_fit <- function(call, rows) {
+  call[c("iter", "seed", "refresh")] <- c(1000, 1, 0)
+  eval(call, list(data = rows))
+}
+
+# Of rows in memory, made once for all engines.
+whole_fits <- local({
+  fits <- NULL
+  function() {
+    fits <<- fits %||% lapply(whole_calls, whole_fit, table_rows(12000))
+    fits
+  }
+})
+
 for (engine in sql_engines) {
   of <- function(what) paste0(engine, ": ", what)
 
@@ -52,20 +73,12 @@ for (engine in sql_engines) {
   test_that(of("whole fits are those of the same rows in memory"), {
     con <- local_engine(engine)
     local_short_look(2000)
-    rows <- table_rows(12000)
-    table <- table_of(con, rows)
-    calls <- alist(
-      tall_glm(y ~ x + word, data, binomial()),
-      tall_glm(y ~ x + word, data, binomial(), weights = w),
-      tall_glm(count ~ x + offset(log(wait)), data, poisson()),
-      tall_glm(z ~ x * word, data)
-    )
-    for (call in calls) {
-      call[c("seed", "refresh")] <- c(1, 0)
-      theirs <- eval(call, list(data = table))
-      ours <- eval(call, list(data = rows))
-      expect_same_posterior(theirs, ours)
-      expect_identical(nobs(theirs), nobs(ours))
+    table <- table_of(con, table_rows(12000))
+    ours <- whole_fits()
+    for (k in seq_along(ours)) {
+      theirs <- whole_fit(whole_calls[[k]], table)
+      expect_same_posterior(theirs, ours[[k]])
+      expect_identical(nobs(theirs), nobs(ours[[k]]))
     }
   })
 

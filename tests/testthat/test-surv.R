@@ -426,7 +426,7 @@ test_that("residuals and concordance are survival's at the same place", {
     Surv(time, seen) ~ a + g,
     data,
     "weibull-aft",
-    iter = 1000,
+    iter = 300,
     seed = 1,
     refresh = 0
   )
@@ -536,24 +536,25 @@ for (frailty in frailties) {
     rule <- hermite_rule(20)
     own <- surv_law(law)
     by_interval <- grepl("interval", left)
+    # every row at every node
+    n <- nrow(data)
+    all <- data[rep(seq_len(n), length(rule$at)), ]
     # log likelihood of rows at effects b
     rows <- function(eta, s) {
       if (!by_interval) {
-        at <- own(data$time, eta, s)
-        return(ifelse(data$seen, at$d, at$s))
+        at <- own(all$time, eta, s)
+        return(ifelse(all$seen, at$d, at$s))
       }
       above <- function(t, default) {
         known <- ifelse(is.na(t), 1, t)
         ifelse(is.na(t), default, exp(own(known, eta, s)$s))
       }
-      log(above(data$low, 1) - above(data$high, 0))
+      log(above(all$low, 1) - above(all$high, 0))
     }
     log_posterior <- function(theta) {
       sd <- exp(theta[[4]])
-      eta <- theta[[1]] + theta[[2]] * data$a
-      each <- vapply(seq_along(rule$at), function(k) {
-        drop(rowsum(rows(eta + sd * rule$at[[k]], theta[[3]]), data$g))
-      }, numeric(25))
+      eta <- theta[[1]] + theta[[2]] * all$a + sd * rep(rule$at, each = n)
+      each <- rowsum(matrix(rows(eta, theta[[3]]), n), data$g)
       most <- apply(each, 1, max)
       sum(most + log(exp(each - most) %*% rule$weight)) +
         stats::dnorm(theta[[1]] + theta[[2]] * mean(data$a), 0, 2, log = TRUE) +
@@ -721,10 +722,12 @@ test_that("censored numbers of groups have the posterior of quadrature", {
   expect_equal(of_units("y | cens(side)"), of_units("y"))
 
   rule <- hermite_rule(25)
+  # every row at every node
+  all <- data[rep(seq_len(150), length(rule$at)), ]
   rows <- function(eta, sigma) {
-    z <- (data$y - eta) / sigma
+    z <- (all$y - eta) / sigma
     ifelse(
-      data$side == "right",
+      all$side == "right",
       stats::pnorm(z, lower.tail = FALSE, log.p = TRUE),
       stats::dnorm(z, log = TRUE) - log(sigma)
     )
@@ -732,10 +735,8 @@ test_that("censored numbers of groups have the posterior of quadrature", {
   log_posterior <- function(theta) {
     sigma <- exp(theta[[3]])
     sd <- exp(theta[[4]])
-    eta <- theta[[1]] + theta[[2]] * data$a
-    each <- vapply(seq_along(rule$at), function(k) {
-      drop(rowsum(rows(eta + sd * rule$at[[k]], sigma), data$g))
-    }, numeric(25))
+    eta <- theta[[1]] + theta[[2]] * all$a + sd * rep(rule$at, each = 150)
+    each <- rowsum(matrix(rows(eta, sigma), 150), data$g)
     most <- apply(each, 1, max)
     sum(most + log(exp(each - most) %*% rule$weight)) +
       stats::dnorm(theta[[1]] + theta[[2]] * mean(data$a), 0, 2, log = TRUE) +
