@@ -50,28 +50,30 @@ NULL
 #' @rdname model_performance
 #' @export
 model_performance <- function(model, ...) {
+  if (!inherits(model, "tall_fit")) {
+    return(hand_on("performance", "model_performance"))
+  }
   UseMethod("model_performance")
 }
 
 #' @rdname model_performance
 #' @export
 compare_performance <- function(x, ...) {
+  if (!inherits(x, "tall_fit")) {
+    # as it was written: names of models are read from that
+    return(hand_on("performance", "compare_performance"))
+  }
   UseMethod("compare_performance")
 }
 
 #' @export
-model_performance.default <- function(model, ...) {
-  hand_on_performance("model_performance")(model, ...)
+model_performance.tall_fit <- function(model, ...) {
+  abort_no_formula(model, "model_performance")
 }
 
 #' @export
-compare_performance.default <- function(x, ...) {
-  hand_on_performance("compare_performance")(x, ...)
-}
-
-hand_on_performance <- function(name) {
-  rlang::check_installed("performance", paste0("for `", name, "()`."))
-  getExportedValue("performance", name)
+compare_performance.tall_fit <- function(x, ...) {
+  abort_no_formula(x, "compare_performance")
 }
 
 #' @rdname model_performance
@@ -96,6 +98,7 @@ model_performance.tall_regression <- function(
 }
 
 #' @rawNamespace S3method(performance::model_performance, tall_regression)
+#' S3method(performance::model_performance, tall_fit)
 NULL
 
 #' @rdname model_performance

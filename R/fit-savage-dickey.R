@@ -202,4 +202,3 @@ mean_error <- function(value, sample) {
   }
   as.double(posterior::mcse_mean(matrix(value, ncol = sample$n_chain)))
 }
-
