@@ -4,21 +4,35 @@
 #'
 #' Methods for the generics of \pkg{emmeans}, which its users do not call:
 #' `emmeans()`, `emtrends()`, `contrast()`, `pairs()` and `ref_grid()` take fits
-#' of [tall_glm()], [tall_gam()] and [tall_glmer()].
+#' of [tall_glm()], [tall_gam()], [tall_glmer()], [tall_polr()] and
+#' [tall_multinom()].
 #'
-#' @param object (`tall_glm`, `tall_gam` or `tall_glmer`) The fit.
+#' @param object (`tall_glm`, `tall_gam`, `tall_glmer`, `tall_polr` or
+#'   `tall_multinom`) The fit.
 #' @param data (data frame or `NULL`) Given to `emmeans()`: the data of the fit,
 #'   or rows of the same kind, from which \pkg{emmeans} takes means of
 #'   covariates and levels of factors. A fit does not carry the data frame, only
 #'   what the formula made of it. `NULL`: the model frame where all variables
 #'   are there as they are, else what `data` of the call is now.
 #' @param trms,xlev,grid As \pkg{emmeans} hands them on.
+#' @param mode (string) Given to `emmeans()`, of classes what is averaged, as
+#'   for [MASS::polr()] and [nnet::multinom()]. Of ordered classes `"latent"`,
+#'   \eqn{x^\top b}{x'b} less the mean threshold, by default;
+#'   `"linear.predictor"`, \eqn{c_k - x^\top b}{c_k - x'b} for each threshold,
+#'   a factor `cut`; `"cum.prob"` and `"exc.prob"`, the probabilities of classes
+#'   up to it, and above; `"prob"`, those of classes, which are a factor with
+#'   the name of the response; `"mean.class"`, the mean of their numbers. Of
+#'   unordered ones `"prob"`, by default, or `"latent"`, their predictors less
+#'   the mean of all.
+#' @param rescale (two numbers) With `mode = "latent"`: what the predictor is
+#'   shifted and multiplied by.
 #' @param ... Handed on.
 #'
 #' @details Tables show posterior medians and intervals of highest density, as
 #' for any Bayesian fit: `emmeans::hpd.summary()` is called by `summary()`.
 #' `coda::as.mcmc()` of the result has the draws. Fits of [tall_glmer()] are
-#' taken at effects of 0: those of the population.
+#' taken at effects of 0: those of the population. Probabilities are computed
+#' for each draw, not from its mean.
 #'
 #' @return What \pkg{emmeans} expects.
 #' @section Conditions: `tall_error_stale` if the data frame is not to be found;
@@ -36,7 +50,7 @@ NULL
 #' @exportS3Method emmeans::recover_data
 recover_data.tall_regression <- function(object, data = NULL, ...) {
   is_inflated <- identical(object$dpar$name, "zi")
-  if (inherits(object, c("tall_classes", "tall_nn")) || is_inflated) {
+  if (inherits(object, "tall_nn") || is_inflated) {
     return(recover_data.tall_fit(object))
   }
   check_has_formula(object, "recover_data")
@@ -72,8 +86,9 @@ terms_of_mean <- function(fit) {
 #' @exportS3Method emmeans::recover_data
 recover_data.tall_fit <- function(object, ...) {
   paste(
-    "emmeans takes fits of tall_glm(), tall_gam() and tall_glmer(). Of",
-    "others posterior_epred(fit, newdata) has draws of what is expected."
+    "emmeans takes fits of tall_glm(), tall_gam(), tall_glmer(), tall_polr()",
+    "and tall_multinom(). Of others posterior_epred(fit, newdata) has draws",
+    "of what is expected."
   )
 }
 
@@ -97,19 +112,10 @@ emm_basis.tall_regression <- function(object, trms, xlev, grid, ...) {
   draws <- plain_draws(object, names)
   attr(draws, "n.chains") <- posterior::nchains(object$draws)
   family <- object$family$object
-  list(
-    X = x[, names, drop = FALSE],
-    bhat = colMeans(draws),
-    # every coefficient has a posterior
-    nbasis = matrix(NA),
-    V = stats::cov(draws),
-    dffun = function(k, dfargs) Inf,
-    dfargs = list(),
-    misc = if (is.null(family)) {
-      list()
-    } else {
-      emmeans::.std.link.labels(family, list())
-    },
-    post.beta = draws
-  )
+  misc <- if (is.null(family)) {
+    list()
+  } else {
+    emmeans::.std.link.labels(family, list())
+  }
+  emmeans_basis(x[, names, drop = FALSE], draws, misc)
 }

@@ -50,8 +50,8 @@ by_residuals <- "{.code residuals(fit, type = \"pearson\")} are in standard
 by_pareto <- "{.code loo::pareto_k_values(loo(fit))} says which observations
               the posterior hangs on."
 
-by_emmeans <- "{.pkg emmeans} takes fits of {.fn tall_glm} and
-               {.fn tall_glmer}."
+by_emmeans <- "{.pkg emmeans} takes fits of {.fn tall_glm},
+               {.fn tall_glmer}, {.fn tall_polr} and {.fn tall_multinom}."
 
 by_moments <- "{.code coef(fit)} and {.code vcov(fit)} are the posterior's mean
                and covariance."

@@ -170,6 +170,11 @@ fuzz_methods <- local({
   }
 })
 
+# Those that are bayestestR's of the draws.
+described_verbs <- c("hdi", "eti", "spi", "bci", "ci", "p_direction", "p_map",
+  "map_estimate", "point_estimate", "estimate_density", "rope", "p_rope",
+  "p_significance", "equivalence_test", "describe_posterior", "describe_prior")
+
 # The methods that a fit has, by generic, as functions of it alone; without
 # those that need more, or draw by packages that are not there.
 methods_of <- function(fit) {
@@ -193,6 +198,7 @@ methods_of <- function(fit) {
   # those that fit again take as long as a run
   others <- c("epred_draws", "linpred_draws", "model_info", "model_parameters",
     "update", "kfold", "reloo")
+  more <- c(more, described_verbs)
   found <- found[setdiff(names(found), c(more, draws, others))]
   lapply(found, function(f) function(fit) f(fit))
 }

@@ -128,8 +128,12 @@ test_that("every method of a fit uses or refuses what comes with `...`", {
     "get_coef",
     "get_predict",
     "get_vcov",
-    "get_refmodel"
+    "get_refmodel",
+    "get_priors",
+    "find_algorithm"
   )
+  # handed on to bayestestR, which does not look at it
+  others <- c(others, described_verbs, "rope_range", "bayesfactor_parameters")
   inside <- c(inside, others)
   methods <- Filter(
     function(m) !m$generic %in% inside && m$class %in% names(objects),

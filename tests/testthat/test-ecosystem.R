@@ -148,7 +148,7 @@ test_that("emmeans has the draws of marginal means", {
 
 test_that("emmeans says of other fits what there is", {
   skip_if_not_installed("emmeans")
-  fit <- tall_multinom(Species ~ Sepal.Width, iris, iter = 200, seed = 1)
+  fit <- tall_nn(Species ~ Sepal.Width, iris, hidden = 2, iter = 60, seed = 1)
   expect_error(emmeans::emmeans(fit, ~Sepal.Width), "posterior_epred")
 })
 
