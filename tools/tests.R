@@ -30,6 +30,7 @@ shared_tests <- c(
   "fit-(regression|responses|rows|predictor.*|new-data|predict-fun)" =
     "predict",
   "fit-(emmeans|insight|marginal|tidybayes|stan|test-data)" = "ecosystem",
+  "fit-write-.*" = "write",
   "fit-(guard|remote)" = "remote-fit",
   "fit-(conditional|sketch|smooths)" = "gam",
   "front-gam-concurvity" = "gam-check",
