@@ -19,7 +19,8 @@ write_rows <- function(
   pads = FALSE
 ) {
   check_can_write(asked)
-  sink <- open_sink(to, asked$passes)
+  # drivers of databases draw names from R's generator
+  sink <- keep_generator(open_sink(to, asked$passes))
   is_done <- FALSE
   on.exit(if (!is_done) sink$drop())
   is_long <- to$kind == "table"
@@ -36,7 +37,7 @@ write_rows <- function(
     none <- lapply(record$columns, `[`, 0)
     last <<- list(columns = none, names = names(frame))
     n_before <<- upto
-    sink$write(frame)
+    keep_generator(sink$write(frame))
     bar$set(upto)
   }
   n_row <- each_written_part(asked, pads, function(rows, number, upto) {
@@ -56,7 +57,7 @@ write_rows <- function(
   if (n_before < n_row) {
     put(last["columns"], integer(), n_row)
   }
-  sink$finish()
+  keep_generator(sink$finish())
   is_done <- TRUE
   invisible(new_written(to, n_row, n_draw, last$names))
 }

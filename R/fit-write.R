@@ -39,8 +39,9 @@
 #' `.category`. Classes that `posterior_predict()` draws are counted from 1, in
 #' the order of the `levels` of what is returned.
 #'
-#' The same `seed` gives the same draws as without `to`. All draws are taken
-#' where their number is not said; `predict()` takes as many as without `to`.
+#' The same `seed` gives the same draws as without `to`, but for how products of
+#' matrices are rounded. All draws are taken where their number is not said;
+#' `predict()` takes as many as without `to`.
 #'
 #' Memory has a block of some 4 million numbers, and a few copies of it, beside
 #' `newdata`, which may be a [source][tall_source] that is read block by block.

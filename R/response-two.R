@@ -167,8 +167,8 @@ new_zero_inflated <- function(name, variance) {
   new_tall_family(name, "log", variance, aux = NA_real_)
 }
 
-# quantile(p, mean, aux): of counts of that law. A draw takes one uniform number,
-# so that those of a row do not depend on what rows are drawn with it.
+# quantile(p, mean, aux): of counts of that law. A draw takes one uniform
+# number, so that those of a row do not depend on what rows are drawn with it.
 zero_inflated_entry <- function(name, quantile, family) {
   response_entry(
     name = name,
