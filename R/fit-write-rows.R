@@ -38,6 +38,11 @@ write_rows <- function(
     last <<- list(columns = none, names = names(frame))
     n_before <<- upto
     keep_generator(sink$write(frame))
+    if (8 * nrow(frame) * length(frame) > gc_bytes / 4) {
+      # R would let what blocks leave behind grow
+      frame <- record <- NULL
+      gc(full = FALSE)
+    }
     bar$set(upto)
   }
   n_row <- each_written_part(asked, pads, function(rows, number, upto) {

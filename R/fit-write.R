@@ -43,9 +43,9 @@
 #' matrices are rounded. All draws are taken where their number is not said;
 #' `predict()` takes as many as without `to`.
 #'
-#' Memory has a block of some 4 million numbers, and a few copies of it, beside
+#' Memory has a block of some 2 million numbers, and some copies of it, beside
 #' `newdata`, which may be a [source][tall_source] that is read block by block.
-#' With 4,000 draws a block has 1,000 rows. A Parquet file has an index entry
+#' With 4,000 draws a block has 500 rows. A Parquet file has an index entry
 #' for each column and block, which each block reads again: for millions of rows
 #' of thousands of draws take a folder.
 #'
