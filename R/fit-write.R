@@ -45,9 +45,10 @@
 #'
 #' Memory has a block of some 2 million numbers, and some copies of it, beside
 #' `newdata`, which may be a [source][tall_source] that is read block by block.
-#' With 4,000 draws a block has 500 rows. A Parquet file has an index entry
-#' for each column and block, which each block reads again: for millions of rows
-#' of thousands of draws take a folder.
+#' With 4,000 draws a block has 500 rows. Each block that is added to a Parquet
+#' file reads the file's index, which has an entry for each column and block:
+#' for draws of more than some 10,000 rows take a folder, whose files are not
+#' read again.
 #'
 #' Files are written under another name beside the final one, which they get at
 #' the end; tables in a transaction, where the database has them: what fails or
