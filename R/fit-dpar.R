@@ -125,12 +125,18 @@ posterior_linpred.tall_dpar <- function(
   ...,
   dpar = NULL,
   ndraws = NULL,
-  cores = getOption("mc.cores", 1L)
+  cores = getOption("mc.cores", 1L),
+  to = NULL,
+  overwrite = FALSE
 ) {
+  to <- check_to(to, overwrite)
   check_flag(transform)
   scale <- if (transform) "response" else "link"
   check_no_dots(..., .ignore = no_groups)
-  dpar_draws(object, newdata, draws, offset, dpar, ndraws, cores, scale)
+  dpar <- check_dpar(object, dpar)
+  asked <- ask_rows(object, newdata, offset)
+  n_draw <- check_draws(object, draws, ndraws)
+  dpar_draws(asked, dpar, n_draw, scale, check_cores(cores), to)
 }
 
 #' @rdname posterior-dpar
@@ -143,28 +149,32 @@ posterior_epred.tall_dpar <- function(
   ...,
   dpar = NULL,
   ndraws = NULL,
-  cores = getOption("mc.cores", 1L)
+  cores = getOption("mc.cores", 1L),
+  to = NULL,
+  overwrite = FALSE
 ) {
+  to <- check_to(to, overwrite)
   check_no_dots(..., .ignore = no_groups)
-  dpar_draws(object, newdata, draws, offset, dpar, ndraws, cores, "response")
+  dpar <- check_dpar(object, dpar)
+  asked <- ask_rows(object, newdata, offset)
+  n_draw <- check_draws(object, draws, ndraws)
+  dpar_draws(asked, dpar, n_draw, "response", check_cores(cores), to)
 }
 
-dpar_draws <- function(
-  fit,
-  newdata,
-  draws,
-  offset,
-  dpar,
-  ndraws,
-  cores,
-  scale
-) {
-  dpar <- check_choice(dpar %||% "mu", c("mu", fit$dpar$name), arg = "dpar")
-  asked <- ask_rows(fit, newdata, offset)
-  n_draw <- check_draws(fit, draws, ndraws)
-  all <- rows_and_draws(asked, n_draw, check_cores(cores))
-  all$draws$dpar <- dpar
-  out <- predictor(all$fit, all$rows, all$draws, scale)
+check_dpar <- function(fit, dpar) {
+  check_choice(dpar %||% "mu", c("mu", fit$dpar$name), arg = "dpar")
+}
+
+dpar_draws <- function(asked, dpar, n_draw, scale, cores, to) {
+  value <- function(fit, rows, draws) {
+    draws$dpar <- dpar
+    predictor(fit, rows, draws, scale)
+  }
+  if (!is.null(to)) {
+    return(write_draws(asked, n_draw, cores, to, value))
+  }
+  all <- rows_and_draws(asked, n_draw, cores)
+  out <- value(all$fit, all$rows, all$draws)
   dimnames(out) <- draw_names(all$rows)
   out
 }

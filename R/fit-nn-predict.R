@@ -23,6 +23,8 @@
 #'   `type = "link"` or `"response"`; the table has them.
 #' @param cores (whole number) Threads, as [predict()][predict.tall_glm] of
 #'   other regressions takes them; networks are evaluated in one.
+#' @param to,overwrite (string or list, `TRUE` or `FALSE`) Write the predictions
+#'   to a file or a table, block by block: see [predictions-to].
 #' @param ... Of other types, arguments of [predict()][predict.tall_glm];
 #'   networks take no `offset`.
 #'
@@ -74,7 +76,9 @@ predict.tall_nn <- function(
   level = NULL,
   prob = NULL,
   ndraws = NULL,
-  cores = getOption("mc.cores", 1L)
+  cores = getOption("mc.cores", 1L),
+  to = NULL,
+  overwrite = FALSE
 ) {
   type <- check_choice(type, c("table", "link", "response"))
   level <- one_level(level, prob) %||% if (type == "table") 0.9 else 0.95
@@ -88,15 +92,28 @@ predict.tall_nn <- function(
       ...,
       level = level,
       ndraws = ndraws,
-      cores = cores
+      cores = cores,
+      to = to,
+      overwrite = overwrite
     ))
   }
+  to <- check_to(to, overwrite)
   check_table_only(se.fit, ...)
   cores <- check_cores(cores)
   object <- as_of_now(object)
   n_draw <- check_draws(object, draws, ndraws)
   chosen <- choose_draws(object, n_draw, cores = cores)
-  nn_table(object, newdata, chosen, level)
+  if (is.null(to)) {
+    return(nn_table(object, newdata, chosen, level))
+  }
+  asked <- ask_rows(object, newdata)
+  make <- function(joined) {
+    mu <- predictor(object, joined[[1]], chosen, "response")
+    list(columns = as.list(nn_predictions(object, mu, chosen, level)))
+  }
+  n_class <- max(1, length(predicted_names(object, "response")))
+  size <- nrow(chosen$theta) * n_class
+  write_rows(asked, list(chosen), make, to, size = size, pads = asked$is_own)
 }
 
 # Of two names for one argument; NULL where neither is given.

@@ -26,6 +26,9 @@
 #'   groups. `NULL`: responses go on with R's generator, effects have the fit's
 #'   seed; otherwise the generator's state is what it was before.
 #' @param prob (number between 0 and 1) Probability of the intervals.
+#' @param to,overwrite (string or list, `TRUE` or `FALSE`) Write the draws to a
+#'   file or a table, block by block, and return what was written where: see
+#'   [predictions-to].
 #'
 #' @details `posterior_epred()` gives probabilities in binomial models, as in
 #' rstanarm, while `posterior_predict()` gives counts: 0 or 1 without trials.
@@ -54,9 +57,9 @@
 #'   first. `predictive_interval()`: a matrix with a row for each observation
 #'   and two columns.
 #' @section Conditions: `tall_error_memory` if `newdata` is `NULL` or a source
-#' and rows x draws exceeds 5e7 numbers: nothing of that size is made unasked.
-#' `tall_error_input` if `newdata` or `draws` are not as described;
-#' `tall_error_stale` if the fit did not keep its data;
+#' and rows x draws exceeds 5e7 numbers: nothing of that size is made unasked,
+#' and `to` writes it. `tall_error_input` if `newdata` or `draws` are not as
+#' described; `tall_error_stale` if the fit did not keep its data;
 #' `tall_error_unsupported` for errors and intervals of classes.
 #' @examplesIf requireNamespace("rstantools", quietly = TRUE)
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
@@ -81,15 +84,18 @@ posterior_linpred.tall_regression <- function(
   allow_new_levels = FALSE,
   re.form = NULL,
   ndraws = NULL,
-  cores = getOption("mc.cores", 1L)
+  cores = getOption("mc.cores", 1L),
+  to = NULL,
+  overwrite = FALSE
 ) {
+  to <- check_to(to, overwrite)
   check_flag(transform)
   check_no_dots(..., .ignore = no_dpar)
   groups <- group_request(object, re_formula, allow_new_levels, seed)
   asked <- ask_rows(object, newdata, offset, groups = groups)
   n_draw <- check_draws(object, draws, ndraws)
   scale <- if (transform) "response" else "link"
-  predictor_draws(asked, n_draw, scale, check_cores(cores))
+  predictor_draws(asked, n_draw, scale, check_cores(cores), to)
 }
 
 #' @rdname posterior-predict
@@ -105,19 +111,31 @@ posterior_epred.tall_regression <- function(
   allow_new_levels = FALSE,
   re.form = NULL,
   ndraws = NULL,
-  cores = getOption("mc.cores", 1L)
+  cores = getOption("mc.cores", 1L),
+  to = NULL,
+  overwrite = FALSE
 ) {
+  to <- check_to(to, overwrite)
   check_no_dots(..., .ignore = no_dpar)
   check_has_means(object, "posterior_epred()")
   groups <- group_request(object, re_formula, allow_new_levels, seed)
   asked <- ask_rows(object, newdata, offset, groups = groups)
   n_draw <- check_draws(object, draws, ndraws)
-  predictor_draws(asked, n_draw, "response", check_cores(cores))
+  predictor_draws(asked, n_draw, "response", check_cores(cores), to)
 }
 
-# Of all rows at once.
-predictor_draws <- function(asked, n_draw, scale, cores) {
+# Of all rows at once, or written block by block.
+predictor_draws <- function(asked, n_draw, scale, cores, to = NULL) {
   names <- predicted_names(asked$fit, scale)
+  if (!is.null(to)) {
+    value <- function(fit, rows, draws) {
+      out <- predictor(fit, rows, draws, scale)
+      if (!is.null(names)) dimnames(out) <- list(NULL, NULL, names)
+      out
+    }
+    size <- max(1, length(names))
+    return(write_draws(asked, n_draw, cores, to, value, size))
+  }
   all <- rows_and_draws(asked, n_draw, cores, max(1, length(names)))
   out <- predictor(all$fit, all$rows, all$draws, scale)
   dimnames(out) <- draw_names(all$rows, names)
@@ -155,18 +173,28 @@ posterior_predict.tall_regression <- function(
   allow_new_levels = FALSE,
   re.form = NULL,
   ndraws = NULL,
-  cores = getOption("mc.cores", 1L)
+  cores = getOption("mc.cores", 1L),
+  to = NULL,
+  overwrite = FALSE
 ) {
+  to <- check_to(to, overwrite)
   check_no_dots(..., .ignore = no_dpar)
   seed <- check_seed(seed)
   groups <- group_request(object, re_formula, allow_new_levels, seed)
   asked <- ask_rows(object, newdata, offset, trials, weights, groups, "sizes")
   n_draw <- check_draws(object, draws, ndraws)
-  all <- rows_and_draws(asked, n_draw, check_cores(cores))
-  out <- drawn_responses(all, seed)
-  if (has_class_response(object)) {
-    attr(out, "levels") <- object$response_levels
+  cores <- check_cores(cores)
+  levels <- if (has_class_response(object)) object$response_levels
+  if (!is.null(to)) {
+    out <- with_seed(
+      seed,
+      write_draws(asked, n_draw, cores, to, response_draws)
+    )
+    out$levels <- levels
+    return(invisible(out))
   }
+  out <- drawn_responses(rows_and_draws(asked, n_draw, cores), seed)
+  attr(out, "levels") <- levels
   out
 }
 

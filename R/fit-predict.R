@@ -45,6 +45,9 @@
 #'   responses. `NULL`: of effects the fit's; responses go on with R's
 #'   generator.
 #' @param cores (whole number) Threads. The results do not depend on it.
+#' @param to,overwrite (string or list, `TRUE` or `FALSE`) Write the predictions
+#'   to a file or a table, block by block, and return what was written where:
+#'   see [predictions-to].
 #' @param ... Unused: other arguments are refused.
 #'
 #' @details Means and standard deviations of the linear predictor of
@@ -107,8 +110,11 @@ predict.tall_regression <- function(
   seed = NULL,
   re.form = NULL,
   ndraws = NULL,
-  cores = getOption("mc.cores", 1L)
+  cores = getOption("mc.cores", 1L),
+  to = NULL,
+  overwrite = FALSE
 ) {
+  to <- check_to(to, overwrite)
   types <- predict_types(object)
   type <- check_choice(type %||% types[[1]], types, arg = "type")
   check_flag(se.fit)
@@ -128,20 +134,64 @@ predict.tall_regression <- function(
     n_draw %||% usual_draws(object, asked$n, scale),
     cores = cores
   )
-  out <- over_rows(asked, chosen, function(rows) {
-    predictor_moments(object, rows, chosen, scale, se.fit)
-  })
-  if (type == "class") {
-    out$fit <- likely_class(object, out$fit)
-  }
+  made <- list(
+    chosen = chosen,
+    moments = function(rows) {
+      predictor_moments(object, rows, chosen, scale, se.fit)
+    },
+    is_class = type == "class",
+    has_sd = se.fit && type != "class"
+  )
   if (interval != "none") {
     few <- n_draw %||% affordable_draws(object, asked$n, most = 1e7)
-    many <- choose_draws(object, few, resample = TRUE, cores = cores)
-    draw <- if (is_new) response_draws else draws_on(scale)
-    bounds <- with_seed(seed, row_quantiles(asked, many, level, draw))
+    made$many <- choose_draws(object, few, resample = TRUE, cores = cores)
+    made$draw <- if (is_new) response_draws else draws_on(scale)
+    made$level <- level
+  }
+  if (is.null(to)) {
+    predicted(asked, made, seed)
+  } else {
+    write_predictions(asked, made, seed, to)
+  }
+}
+
+# made: what is made of each row: moments(rows), list(fit, se.fit), over the
+# draws `chosen`; is_class, has_sd: in which form; for intervals alone many
+# (draws of equal weight), draw(fit, rows, draws) and level.
+predicted <- function(asked, made, seed) {
+  out <- over_rows(asked, made$chosen, made$moments)
+  if (made$is_class) {
+    out$fit <- likely_class(asked$fit, out$fit)
+  }
+  if (!is.null(made$many)) {
+    bounds <- with_seed(
+      seed,
+      row_quantiles(asked, made$many, made$level, made$draw)
+    )
     out$fit <- cbind(fit = out$fit, lwr = bounds$lower, upr = bounds$upper)
   }
-  if (se.fit && type != "class") out else out$fit
+  if (made$has_sd) out[c("fit", "se.fit")] else out$fit
+}
+
+write_predictions <- function(asked, made, seed, to) {
+  fit <- asked$fit
+  has_bounds <- !is.null(made$many)
+  make <- function(joined) {
+    out <- made$moments(joined[[1]])
+    if (made$is_class) {
+      out$fit <- likely_class(fit, out$fit)
+    }
+    out <- out[c("fit", if (made$has_sd) "se.fit")]
+    if (has_bounds) {
+      bounds <- quantiles_of_rows(
+        fit, joined[[2]], made$many, made$level, made$draw
+      )
+      out <- c(out, list(lwr = bounds$lower, upr = bounds$upper))
+    }
+    list(columns = prediction_columns(out))
+  }
+  sets <- c(list(made$chosen), if (has_bounds) list(made$many))
+  with_seed(seed, write_rows(asked, sets, make, to, pads = asked$is_own))
 }
 
 predict_types <- function(fit) {
@@ -184,15 +234,18 @@ check_interval <- function(interval, type, fit) {
 # list(lower, upper): central quantiles of what draw(fit, rows, draws) makes of
 # each row, draws x rows.
 row_quantiles <- function(asked, draws, prob, draw, pads = asked$is_own) {
-  fit <- asked$fit
-  probs <- interval_probs(prob)
   over_rows(asked, draws, pads = pads, f = function(rows) {
-    n <- nrow(rows$x)
-    out <- matrix(0, n, 2)
-    each_block(n, nrow(draws$theta), function(at) {
-      values <- draw(fit, some_rows(rows, at), draws)
-      out[at, ] <<- column_quantiles(values, probs)
-    })
-    list(lower = out[, 1], upper = out[, 2])
+    quantiles_of_rows(asked$fit, rows, draws, prob, draw)
   })
+}
+
+quantiles_of_rows <- function(fit, rows, draws, prob, draw) {
+  probs <- interval_probs(prob)
+  n <- nrow(rows$x)
+  out <- matrix(0, n, 2)
+  each_block(n, nrow(draws$theta), function(at) {
+    values <- draw(fit, some_rows(rows, at), draws)
+    out[at, ] <<- column_quantiles(values, probs)
+  })
+  list(lower = out[, 1], upper = out[, 2])
 }

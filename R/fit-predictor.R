@@ -152,7 +152,13 @@ response_law.tall_regression <- function(fit, rows, draws) {
 # ---- draws -------------------------------------------------------------------
 
 # Responses of these rows, draws x rows, column by column; classes count from 1.
+# Blocks of rows, one after the other, have the draws of all rows at once.
 response_draws <- function(fit, rows, draws) {
+  if (has_strata(fit$family)) {
+    # of each stratum at a time
+    shape <- c(nrow(draws$theta), nrow(rows$x))
+    rows$uniform <- t(matrix(stats::runif(prod(shape)), shape[[1]]))
+  }
   over_strata(fit, rows, draws, draw_responses)
 }
 

@@ -124,7 +124,7 @@ with_responses <- function(rows, found) {
 
 # Some of the rows of a block.
 some_rows <- function(rows, at) {
-  vectors <- c("offset", "y", "trials", "count", "weight")
+  vectors <- c("offset", "y", "trials", "count", "weight", "uniform")
   vectors <- intersect(vectors, names(rows))
   rows[vectors] <- lapply(rows[vectors], select_rows, at)
   rows$x <- design_rows(rows$x, at)
@@ -155,12 +155,9 @@ each_block <- function(n, n_draw, f, size = 2^22) {
 # f(rows) of each block of a source, one after the other. Arguments with a value
 # for each row are cut.
 pass_rows <- function(asked, draws, f, pads) {
-  fit <- asked$fit
-  for (name in c("offset", "trials", "weights")) {
-    asked[name] <- list(check_cut(asked[[name]], asked$n, name))
-  }
+  asked <- check_cuts(asked)
   gather_rows(
-    fit,
+    asked$fit,
     function(block) f(block_of_rows(asked, draws, block)),
     asked$newdata,
     pads = pads
@@ -189,6 +186,13 @@ block_of_rows <- function(asked, draws, block) {
     rows <- with_responses(rows, own %||% new_response(fit, block$data, weighs))
   }
   if (is.null(draws)) rows else join_draws(fit, rows, draws, asked$groups)
+}
+
+check_cuts <- function(asked) {
+  for (name in c("offset", "trials", "weights")) {
+    asked[name] <- list(check_cut(asked[[name]], asked$n, name))
+  }
+  asked
 }
 
 # A value, or one for each row: of rows that were not counted, a value.

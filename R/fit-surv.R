@@ -72,7 +72,9 @@ predict.tall_surv <- function(
   seed = NULL,
   re.form = NULL,
   ndraws = NULL,
-  cores = getOption("mc.cores", 1L)
+  cores = getOption("mc.cores", 1L),
+  to = NULL,
+  overwrite = FALSE
 ) {
   if (inherits(object, "tall_gam") && identical(type, "terms")) {
     return(NextMethod())
@@ -94,9 +96,12 @@ predict.tall_surv <- function(
       allow_new_levels = allow_new_levels,
       seed = seed,
       ndraws = ndraws,
-      cores = cores
+      cores = cores,
+      to = to,
+      overwrite = overwrite
     ))
   }
+  to <- check_to(to, overwrite)
   check_no_dots(..., .ignore = no_dpar)
   check_flag(se.fit)
   level <- check_prob(level)
@@ -110,17 +115,24 @@ predict.tall_surv <- function(
   asked <- ask_rows(object, newdata, offset, groups = groups)
   n_draw <- n_draw %||% affordable_draws(object, asked$n)
   chosen <- choose_draws(object, n_draw, cores = check_cores(cores))
-  out <- over_rows(asked, chosen, function(rows) {
-    surv_moments(object, rows, chosen, type, at)
-  })
+  made <- list(
+    chosen = chosen,
+    moments = function(rows) surv_moments(object, rows, chosen, type, at),
+    is_class = FALSE,
+    has_sd = se.fit
+  )
   if (interval != "none") {
-    many <- choose_draws(object, n_draw, resample = TRUE)
-    bounds <- row_quantiles(asked, many, level, function(fit, rows, draws) {
+    made$many <- choose_draws(object, n_draw, resample = TRUE)
+    made$draw <- function(fit, rows, draws) {
       surv_values(fit, rows, draws, type, at)
-    })
-    out$fit <- cbind(fit = out$fit, lwr = bounds$lower, upr = bounds$upper)
+    }
+    made$level <- level
   }
-  if (se.fit) out[c("fit", "se.fit")] else out$fit
+  if (is.null(to)) {
+    predicted(asked, made, NULL)
+  } else {
+    write_predictions(asked, made, NULL, to)
+  }
 }
 
 surv_predictions <- c(

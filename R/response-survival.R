@@ -40,7 +40,11 @@ survival_entry <- function(
     links = c(log = 30),
     must = "be a time above 0",
     draw = function(mu, aux, rows) {
-      p <- array(stats::runif(length(mu)), dim(mu) %||% length(mu))
+      p <- if (is.null(rows$uniform)) {
+        array(stats::runif(length(mu)), dim(mu) %||% length(mu))
+      } else {
+        t(rows$uniform)
+      }
       quantile(p, mu, aux)
     },
     quantile = quantile,

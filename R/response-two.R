@@ -167,8 +167,9 @@ new_zero_inflated <- function(name, variance) {
   new_tall_family(name, "log", variance, aux = NA_real_)
 }
 
-# draw(mean, aux): counts of that law.
-zero_inflated_entry <- function(name, draw, family) {
+# quantile(p, mean, aux): of counts of that law. A draw takes one uniform
+# number, so that those of a row do not depend on what rows are drawn with it.
+zero_inflated_entry <- function(name, quantile, family) {
   response_entry(
     name = name,
     table = name,
@@ -177,9 +178,8 @@ zero_inflated_entry <- function(name, draw, family) {
     draw = function(mu, aux, rows) {
       share <- second_of_two(mu)
       mean <- first_of_two(mu) / (1 - share)
-      counts <- draw(as.numeric(mean), aux)
-      counts[stats::runif(length(counts)) < share] <- 0
-      array(counts, dim(mean))
+      p <- (stats::runif(length(mean)) - share) / (1 - share)
+      array(quantile(pmax(p, 0), as.numeric(mean), aux), dim(mean))
     },
     family = family,
     is_concave = FALSE,
@@ -190,7 +190,7 @@ zero_inflated_entry <- function(name, draw, family) {
 response_zero_inflated_poisson <- function() {
   zero_inflated_entry(
     "zero_inflated_poisson",
-    function(mean, aux) stats::rpois(length(mean), mean),
+    function(p, mean, aux) stats::qpois(p, mean),
     function(link) zero_inflated_poisson()
   )
 }
@@ -198,7 +198,7 @@ response_zero_inflated_poisson <- function() {
 response_zero_inflated_negbinomial <- function() {
   zero_inflated_entry(
     "zero_inflated_negbinomial",
-    function(mean, aux) stats::rnbinom(length(mean), size = aux, mu = mean),
+    function(p, mean, aux) stats::qnbinom(p, size = aux, mu = mean),
     function(link) zero_inflated_negbinomial()
   )
 }

@@ -183,22 +183,30 @@ call_user <- function(f, arg, ...) {
 # the generator as it is. The kinds are R's defaults, whatever the user's are:
 # the same seed, the same numbers.
 with_seed <- function(seed, code) {
-  if (!is.null(seed)) {
-    before <- globalenv()$.Random.seed
-    on.exit({
-      if (is.null(before)) {
-        rm(".Random.seed", envir = globalenv())
-      } else {
-        assign(".Random.seed", before, globalenv())
-      }
-    })
+  if (is.null(seed)) {
+    return(force(code))
+  }
+  keep_generator({
     set.seed(
       seed,
       kind = "Mersenne-Twister",
       normal.kind = "Inversion",
       sample.kind = "Rejection"
     )
-  }
+    force(code)
+  })
+}
+
+# R's generator is then what it was before.
+keep_generator <- function(code) {
+  before <- globalenv()$.Random.seed
+  on.exit({
+    if (!is.null(before)) {
+      assign(".Random.seed", before, globalenv())
+    } else if (!is.null(globalenv()$.Random.seed)) {
+      rm(".Random.seed", envir = globalenv())
+    }
+  })
   force(code)
 }
 

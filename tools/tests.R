@@ -31,6 +31,7 @@ shared_tests <- c(
     "predict",
   "fit-(emmeans|insight|marginal|tidybayes|stan|test-data)" = "ecosystem",
   "fit-savage-dickey" = "hypothesis",
+  "fit-write-.*" = "write",
   "fit-(guard|remote)" = "remote-fit",
   "fit-(conditional|sketch|smooths)" = "gam",
   "front-gam-concurvity" = "gam-check",
