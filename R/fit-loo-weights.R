@@ -67,6 +67,14 @@ loo_model_weights.tall_fit <- function(
   fits <- list(x, ...)
   written <- as.list(substitute(list(x, ...)))[-1]
   given <- rlang::names2(fits)
+  is_fit <- vapply(fits, inherits, TRUE, c("tall_fit", "tall_loo"))
+  if (!all(is_fit)) {
+    abort_expected(
+      fits[[which(!is_fit)[[1]]]],
+      "a fit, or what loo() and kfold() return",
+      arg = if (nzchar(given[!is_fit][[1]])) given[!is_fit][[1]] else "..."
+    )
+  }
   names(fits) <- ifelse(
     nzchar(given),
     given,

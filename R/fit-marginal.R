@@ -11,16 +11,18 @@
 #' @param newdata (data frame) As \pkg{marginaleffects} hands it on.
 #' @param type (string) `"response"`, `"link"`, or `"prediction"`: draws of
 #'   responses.
-#' @param ndraws (whole number or `NULL`) Use that many draws, evenly spaced.
+#' @param ndraws (whole number or `NULL`) Use that many draws, evenly spaced;
+#'   `NULL`: all, or as many as rows times draws up to 20 million allow.
 #' @param re_formula (`NULL` or `NA`) As in
 #'   [posterior_epred()][posterior-predict].
 #' @param ... Unused.
 #'
 #' @details Estimates are posterior medians, intervals those of the draws.
 #' Without `newdata`, averages are over the data of the fit, which it does not
-#' carry: as in [emmeans()][emmeans-tall_glm]. Matrices have a number for each
-#' row and draw; give `newdata` of fewer rows, or `ndraws`, where rows are many.
-#' [average_slopes()] and its kin have averages over any number of rows.
+#' carry: as in [emmeans()][emmeans-tall_glm]. \pkg{marginaleffects} holds a
+#' number for each row and draw, several times. Of many rows it is given fewer
+#' draws, but 100 at least, and a message says so; [average_slopes()] and its
+#' kin have averages over any number of rows from all draws.
 #'
 #' The package tells \pkg{marginaleffects} of its classes when that is loaded,
 #' by the option `marginaleffects_model_classes`.
@@ -49,6 +51,7 @@ get_predict.tall_fit <- function(
     prediction = rstantools::posterior_predict
   )
   check_choice(type, names(verbs))
+  ndraws <- ndraws %||% marginal_draws(model, nrow(newdata))
   draws <- verbs[[type]](
     model,
     newdata = newdata,
@@ -61,6 +64,26 @@ get_predict.tall_fit <- function(
   )
   attr(out, "posterior_draws") <- unname(t(draws))
   out
+}
+
+# How many draws of that many rows; NULL: all. A message, once in a while, of
+# fewer.
+marginal_draws <- function(fit, n_row) {
+  n_draw <- affordable_draws(fit, n_row, setting("average_exact"), 100)
+  if (!is.null(n_draw)) {
+    cli::cli_inform(
+      c(
+        "{.pkg marginaleffects} holds rows times draws: it is given
+         {format_count(n_draw)} of {format_count(posterior::ndraws(fit$draws))}
+         draws of {count_noun(n_row, 'row')}.",
+        i = "{.fn average_comparisons} and {.fn average_slopes} take all;
+             {.arg ndraws} sets their number."
+      ),
+      .frequency = "regularly",
+      .frequency_id = "tallbayes_marginal_draws"
+    )
+  }
+  n_draw
 }
 
 #' @rdname marginaleffects-tall_fit

@@ -111,20 +111,20 @@ compare_performance.tall_regression <- function(
 ) {
   fits <- list(x, ...)
   written <- as.list(substitute(list(x, ...)))[-1]
-  names <- rlang::names2(written)
-  names[names == ""] <- vapply(written[names == ""], deparse1, "")
+  labels <- rlang::names2(written)
+  labels[labels == ""] <- vapply(written[labels == ""], deparse1, "")
   is_fit <- vapply(fits, inherits, TRUE, "tall_regression")
   if (!all(is_fit)) {
     abort_expected(
       fits[[which(!is_fit)[[1]]]],
       "a fit of a regression, such as of tall_glm()",
-      arg = names[!is_fit][[1]]
+      arg = labels[!is_fit][[1]]
     )
   }
   rows <- lapply(fits, model_performance.tall_regression, metrics = metrics)
   loos <- lapply(rows, attr, "loo")
   if (all(lengths(loos) > 0)) {
-    check_same_rows_of(stats::setNames(loos, names))
+    check_same_rows_of(stats::setNames(loos, labels))
   }
   columns <- unique(unlist(lapply(rows, names)))
   rows <- lapply(rows, function(row) {
@@ -132,7 +132,7 @@ compare_performance.tall_regression <- function(
     as.data.frame(unclass(row)[columns])
   })
   out <- data.frame(
-    Name = make.unique(names),
+    Name = make.unique(labels),
     Model = vapply(fits, function(fit) class(fit)[[1]], "")
   )
   out <- cbind(out, do.call(rbind, rows))

@@ -265,6 +265,22 @@ test_that("marginaleffects has the draws of slopes", {
     ))
   }
   expect_close(moved$estimate, median(at("b") - at("a")))
+  # averages of one's own are those
+  own <- average_comparisons(fits$glmer, "f")
+  expect_close(moved$conf.low, own$lower)
+})
+
+test_that("marginaleffects is given fewer draws of many rows", {
+  fit <- other_fits()$glm
+  new <- other_fits()$data[rep(1:2, 3), ]
+  local_settings(average_exact = 1200)
+  rlang::reset_message_verbosity("tallbayes_marginal_draws")
+  expect_message(found <- get_predict.tall_fit(fit, new), "200 of")
+  expect_identical(dim(attr(found, "posterior_draws")), c(6L, 200L))
+  wanted <- rstantools::posterior_epred(fit, newdata = new, ndraws = 200)
+  expect_equal(attr(found, "posterior_draws"), unname(t(wanted)))
+  expect_silent(found <- get_predict.tall_fit(fit, new, ndraws = 300))
+  expect_identical(ncol(attr(found, "posterior_draws")), 300L)
 })
 
 test_that("tidybayes has the draws of fits of all kinds", {

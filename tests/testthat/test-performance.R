@@ -87,6 +87,7 @@ test_that("fits are compared", {
   expect_identical(out$RMSE[[3]], NA_real_)
   expect_equal(out$LOOIC[[2]], model_performance(fits$flat)$LOOIC)
   expect_lt(out$LOOIC[[1]], out$LOOIC[[2]])
+  expect_identical(compare_performance(fit)$Name, "fit")
   expect_error(compare_performance(fit, 1), class = "tall_error_input")
   few <- tall_glm(y ~ x, fits$data[1:50, ], iter = 400, seed = 1)
   expect_error(compare_performance(fit, few), class = "tall_error_input")
