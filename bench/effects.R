@@ -65,7 +65,7 @@ if ("near" %in% wanted) {
       away <- posterior::draws_of(found$draws) - posterior::draws_of(exact$draws)
       table <- rbind(table, data.frame(
         what = name,
-        rows = format(n, big.mark = ","),
+        rows = format(n, big.mark = ",", scientific = FALSE),
         apart = format(signif(max(sqrt(colMeans(away^2)) / exact$sd), 2)),
         told = format(signif(max(attr(found, "error")), 2)),
         exact = format(round(t[["exact"]], 1)),
