@@ -281,7 +281,7 @@ print.tall_roc <- function(x, digits = 3, ...) {
 
 print_curve <- function(x, name, digits) {
   own <- attributes(x)
-  one <- function(v) formatC(v, digits = digits, format = "g")
+  one <- function(v) format_number(signif(v, digits))
   with_draws <- function(v) {
     paste0(one(v[[1]]), " (draws: ", one(v[[2]]), " to ", one(v[[3]]), ")")
   }
