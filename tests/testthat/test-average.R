@@ -161,6 +161,28 @@ test_that("an expansion is as near as it says, or nearer", {
   expect_null(attr(average_predictions(fit, method = "exact"), "error"))
 })
 
+test_that("rows whose remainders are looked at are any of the group", {
+  data <- average_data(1000)
+  fit <- run_average(y ~ x * g + z, data)
+  # the first would be unlike the others
+  data <- data[order(data$x), ]
+  data$size <- rep(c("few", "many"), c(100, 900))
+  of <- function(...) average_predictions(fit, newdata = data, ...)
+  found <- of(method = "expansion")
+  exact <- of(method = "exact")
+  away <- posterior::draws_of(found$draws) - posterior::draws_of(exact$draws)
+  error <- sqrt(mean(away^2)) / exact$sd
+  expect_lt(error, 4 * attr(found, "error"))
+  # what is looked at whole is without an error, and a part of others is not
+  error <- attr(of(by = "size", method = "expansion"), "error")
+  expect_equal(error[[1]], 0)
+  expect_gt(error[[2]], 0)
+  # of each block they are others
+  sample <- average_reservoir()
+  number <- replicate(2, sample$choose(rep(1L, 50))[[1]]$u)
+  expect_identical(anyDuplicated(as.vector(number)), 0L)
+})
+
 test_that("the expansion's derivatives are those of the response", {
   data <- average_data(50)
   for (family in list(

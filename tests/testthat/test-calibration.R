@@ -153,6 +153,9 @@ test_that("rows may lie anywhere, and be others than the fit's", {
   known <- calibration_curve(fit)
   expect_identical(attr(known, "n_row"), 999)
   expect_identical(attr(known, "n_missing"), 0)
+  whole <- calibration_curve(fit, newdata = data)
+  expect_identical(attr(whole, "n_row"), 999)
+  expect_identical(attr(whole, "n_missing"), 1)
   other <- calibration_data(500, seed = 2)
   stream <- stream_of(other, c(70, 1))
   expect_equal(

@@ -279,8 +279,13 @@ test_that("marginaleffects is given fewer draws of many rows", {
   expect_identical(dim(attr(found, "posterior_draws")), c(6L, 200L))
   wanted <- rstantools::posterior_epred(fit, newdata = new, ndraws = 200)
   expect_equal(attr(found, "posterior_draws"), unname(t(wanted)))
+  expect_equal(found$estimate, unname(apply(wanted, 2, median)))
   expect_silent(found <- get_predict.tall_fit(fit, new, ndraws = 300))
   expect_identical(ncol(attr(found, "posterior_draws")), 300L)
+  # never fewer than 100
+  local_settings(average_exact = 60)
+  found <- suppressMessages(get_predict.tall_fit(fit, new))
+  expect_identical(ncol(attr(found, "posterior_draws")), 100L)
 })
 
 test_that("tidybayes has the draws of fits of all kinds", {

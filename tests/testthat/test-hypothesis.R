@@ -74,6 +74,10 @@ test_that("point hypotheses have the ratio of Savage and Dickey", {
   own <- vapply(of, function(a) conjugate(a)$posterior, numeric(2))
   expect_lt(max(abs(table$Estimate + at - own[1, ]) / own[2, ]), 0.04)
   expect_equal(table$Est.Error, own[2, ], tolerance = 0.03)
+  expect_equal(
+    c(table$CI.Lower[[1]], table$CI.Upper[[1]]),
+    quantile(as.matrix(fit)[, "x"], c(0.025, 0.975), names = FALSE)
+  )
   # the prior density without the shift of the intercept is another
   expect_gt(abs(log(wanted[[2]] / exact_ratio(c(0, 1, 0, 0)))), 1)
 })
@@ -156,6 +160,10 @@ test_that("one-sided hypotheses have the odds of their draws", {
   expect_identical(table$Evid.Ratio[3:4], c(Inf, 0))
   expect_identical(table$Post.Prob[3:4], c(1, 0))
   expect_identical(table$Star[3:4], c("*", ""))
+  # of a probability of 0.92
+  text <- paste("x <", format(quantile(draws[, "x"], 0.92), digits = 15))
+  star <- function(alpha) hypothesis(fit, text, alpha = alpha)$hypothesis$Star
+  expect_identical(c(star(0.1), star(0.05)), c("*", ""))
   expect_identical(table$Hypothesis[[1]], "low")
   expect_identical(table$Hypothesis[[2]], "(exp(z))-(1) > 0")
   expect_equal(out$samples$H5, unname(draws[, "x:z"] - draws[, "z"]))
@@ -171,6 +179,13 @@ test_that("one-sided hypotheses have the odds of their draws", {
   expect_equal(
     out$error[[1]], 1 / sqrt(20000 * p * (1 - p)), tolerance = 0.2
   )
+  # of equality, where 0 is on either side of the interval
+  text <- paste("x =", c(-9, 9, format(median(draws[, "x"]), digits = 15)))
+  expect_identical(hypothesis(fit, text)$hypothesis$Star, c("*", "*", ""))
+  # of the more probable side it is the same
+  up <- hypothesis(fit, "x > 0.25")
+  expect_equal(up$hypothesis$Evid.Ratio, 1 / table$Evid.Ratio[[1]])
+  expect_equal(up$error, out$error[[1]], tolerance = 1e-3)
   robust <- hypothesis(fit, "x > 0", robust = TRUE)$hypothesis
   expect_equal(robust$Estimate, median(draws[, "x"]))
   expect_equal(robust$Est.Error, mad(draws[, "x"]))

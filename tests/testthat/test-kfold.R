@@ -336,6 +336,15 @@ test_that("rows that are passed over are left out of the passes", {
   }
 })
 
+test_that("rows of shards are left out wherever they lie", {
+  local_settings(block_rows = 10)
+  data <- kfold_data(60)[c("x", "g")]
+  shards <- as_source(list(data[1:25, ], data[26:60, ]))
+  held <- c(3, 12, 24, 30, 51)
+  found <- collect_source(source_without(shards, held))
+  expect_equal(found, data[-held, ], ignore_attr = TRUE)
+})
+
 # ---- reloo -------------------------------------------------------------------
 
 test_that("reloo() puts exact values in the place of approximations", {

@@ -38,6 +38,9 @@ test_that("measures are those of loo, rstantools and residuals", {
     names(out),
     c("ELPD", "ELPD_SE", "LOOIC", "LOOIC_SE", "WAIC", "R2", "RMSE", "Sigma")
   )
+  expect_identical(
+    names(model_performance(fit, metrics = "common")), names(out)[1:7]
+  )
   theirs <- suppressWarnings(loo::loo(fit))$estimates
   expect_equal(out$ELPD, theirs["elpd_loo", 1])
   expect_equal(out$LOOIC_SE, theirs["looic", 2])
@@ -64,6 +67,10 @@ test_that("a fit has the measures of its response", {
   mu <- fitted(fits$binary)
   expect_equal(binary$Log_loss, -mean(log(ifelse(d$b, mu, 1 - mu))))
   expect_equal(binary$RMSE, sqrt(mean((d$b - mu)^2)))
+  # of several trials there is no loss of a row
+  trials <- tall_glm(cbind(b, 3 - b) ~ x, d, binomial(), iter = 40, seed = 1)
+  of_trials <- model_performance(trials, metrics = c("LOGLOSS", "rmse"))
+  expect_identical(names(of_trials), "RMSE")
   polr <- model_performance(fits$polr)
   expect_identical(
     names(polr), c("ELPD", "ELPD_SE", "LOOIC", "LOOIC_SE", "WAIC", "Log_loss")
@@ -72,6 +79,10 @@ test_that("a fit has the measures of its response", {
   expect_lt(abs(polr$Log_loss - deviance(theirs) / 200), 0.01)
   groups <- model_performance(fits$glmer, metrics = "R2")
   expect_gt(groups$R2, groups$R2_marginal)
+  expect_equal(
+    groups$R2_marginal,
+    mean(rstantools::bayes_R2(fits$glmer, re_formula = NA))
+  )
   expect_error(
     model_performance(fits$glm, metrics = "AIC"), class = "tall_error_input"
   )

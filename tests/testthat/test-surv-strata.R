@@ -307,6 +307,7 @@ test_that("strata that cannot be had are told", {
 test_that("pieces are fewer where strata are many, and two somewhere", {
   expect_identical(pieces_for_strata(c(1e4, 100, 5)), c(25, 10, 1))
   expect_identical(pieces_for_strata(c(3, 9, 5)), c(1, 2, 1))
+  expect_identical(pieces_for_strata(c(100, 15)), c(10, 1))
   many <- pieces_for_strata(rep(1e4, 100))
   expect_lte(sum(many), most_stratum_pieces)
   expect_true(all(many == 2))
@@ -345,6 +346,8 @@ test_that("rows that count more make more pairs", {
   )) {
     fit <- run_strata(formula, data, weights = w, iter = 100)
     twice <- run_strata(formula, data[rep(1:150, data$w), ], iter = 20)
+    parts <- c("cuts", "basis", "n_cut")
+    expect_equal(fit$family$pieces[parts], twice$family$pieces[parts])
     twice$draws <- fit$draws
     expect_equal(
       survival::concordance(fit)$concordance,

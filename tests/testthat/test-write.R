@@ -65,6 +65,8 @@ matrix_of_written <- function(frame) {
   if (!is.null(frame$value)) {
     n_row <- max(frame$.row)
     expect_identical(frame$.row, rep(seq_len(n_row), each = max(frame$.draw)))
+    n_draw <- max(frame$.draw)
+    expect_identical(frame$.draw, rep(seq_len(n_draw), n_row))
     return(matrix(as.double(frame$value), max(frame$.draw)))
   }
   expect_identical(frame$.row, seq_len(nrow(frame)))
