@@ -66,7 +66,7 @@ test_that("every member has golden draws", {
   # of the package performance, and no model
   expect_setequal(
     first(names(golden_models()), ", "),
-    setdiff(exported("^model_"), "model_performance")
+    setdiff(exported("^model_"), "performance")
   )
 })
 
