@@ -7,13 +7,13 @@
 #' `point_estimate()`, `bayesfactor_parameters()` and others take fits. Each is
 #' that of a data frame of the draws.
 #'
-#' @param x,posteriors,posterior,model ([`tall_fit`][tall_fit]) The fit.
+#' @param posteriors,posterior,model ([`tall_fit`][tall_fit]) The fit.
 #' @param effects,component (strings) Which parameters, as in
 #'   [insight][insight-tall_fit]; `component = "location"` is
 #'   `"conditional"`.
 #' @param parameters (string vector or `NULL`) Regular expressions: parameters
 #'   that match one of them. `NULL`: all.
-#' @param range,rope_range (two numbers or `"default"`) The region of practical
+#' @param rope_range (two numbers or `"default"`) The region of practical
 #'   equivalence. By default it is \pkg{bayestestR}'s for the response of the
 #'   fit: \eqn{\pm}{+-} a tenth of the standard deviation of a response whose
 #'   mean has no link, 0.01 of one that is a logarithm, \eqn{0.1 \pi /

@@ -10,16 +10,6 @@
 #'
 #' @name predictions-to
 #' @aliases tall_written
-#' @param to (string, or list of a connection and a name) Where to:
-#'   * `"file.parquet"`: a Parquet file, with a row group for each block;
-#'   * `"folder/"`, with a slash at its end: a folder of Parquet files, one for
-#'     each block, which readers of many Parquet files take, as [tall_parquet()]
-#'     does;
-#'   * `"file.csv"` or `"file.csv.gz"`: text, of 15 significant digits;
-#'   * `list(con, "name")`: a table of the \pkg{DBI} connection `con`, in place
-#'     of the name also a `DBI::Id()`.
-#' @param overwrite (`TRUE` or `FALSE`) May a file, folder or table of that name
-#'   be replaced? Of folders only those with such Parquet files alone.
 #' @param x (`tall_written`) What these functions return with `to`.
 #' @param ... Unused: other arguments are refused.
 #'
@@ -55,6 +45,19 @@
 #' is interrupted leaves nothing behind, and what was there before is kept. For
 #' a table, rows that are read from a source are first written to the session's
 #' temporary folder, since their connection may be the same.
+#'
+#' @section Where to:
+#' `to` (string, or list of a connection and a name) Where to:
+#' * `"file.parquet"`: a Parquet file, with a row group for each block;
+#' * `"folder/"`, with a slash at its end: a folder of Parquet files, one for
+#'   each block, which readers of many Parquet files take, as [tall_parquet()]
+#'   does;
+#' * `"file.csv"` or `"file.csv.gz"`: text, of 15 significant digits;
+#' * `list(con, "name")`: a table of the \pkg{DBI} connection `con`, in place
+#'   of the name also a `DBI::Id()`.
+#'
+#' `overwrite` (`TRUE` or `FALSE`) May a file, folder or table of that name
+#' be replaced? Of folders only those with such Parquet files alone.
 #'
 #' @return An object of class `tall_written`, invisibly: a list of `to`,
 #'   `format` (`"parquet"`, `"folder"`, `"csv"` or `"table"`), `n_row`, `n_draw`
