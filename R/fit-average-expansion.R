@@ -17,15 +17,10 @@ expansion_pass <- function(request, plan, draws) {
   centre <- colMeans(draws$theta)
   at_centre <- list(theta = t(centre), aux = NULL, cores = draws$cores)
   cells <- list()
-  weights <- numeric()
   sample <- average_reservoir()
   add <- function(block) {
-    n <- nrow(block$data)
-    of <- groups$of(block$key, n)
+    of <- groups$of(block)
     chosen <- sample$choose(of)
-    for (g in unique(of)) {
-      weights[g] <<- sum(c(weights[g], block$weight[of == g]), na.rm = TRUE)
-    }
     rows_of <- changed_rows(request, block$data)
     for (s in seq_along(plan$sets)) {
       rows <- rows_of(plan$sets[[s]])
@@ -44,7 +39,7 @@ expansion_pass <- function(request, plan, draws) {
     }
   }
   finish <- function() {
-    check_weight_sums(weights)
+    weights <- groups$weights()
     at <- groups$order()
     away <- draws$theta - rep(centre, each = nrow(draws$theta))
     # those of the last two sets, which slopes share

@@ -169,12 +169,21 @@ changed_block <- function(data, set) {
 
 # ---- groups ------------------------------------------------------------------
 
-# Values of `by` by number, in the order in which they are met: $of(key, n), the
-# number of each row; $table(), a data frame of them.
+# Values of `by` by number, in the order in which they are met: $of(block), the
+# number of each row; $weights(), the sum of each, which is not 0; $table(), a
+# data frame of them; $order(), how they are sorted.
 average_groups <- function(by) {
   seen <- character()
   values <- list()
-  of <- function(key, n) {
+  sums <- numeric()
+  of <- function(block) {
+    out <- number(block$key, nrow(block$data))
+    for (g in unique(out)) {
+      sums[g] <<- sum(c(sums[g], block$weight[out == g]), na.rm = TRUE)
+    }
+    out
+  }
+  number <- function(key, n) {
     if (length(key) == 0) {
       seen <<- "all"
       return(rep(1L, n))
@@ -211,7 +220,11 @@ average_groups <- function(by) {
     }
     do.call(base::order, unname(own))
   }
-  list(of = of, table = table, order = order)
+  weights <- function() {
+    check_weight_sums(sums)
+    sums
+  }
+  list(of = of, weights = weights, table = table, order = order)
 }
 
 most_groups <- 1000
@@ -222,13 +235,9 @@ exact_pass <- function(request, plan, draws) {
   fit <- request$fit
   groups <- average_groups(request$by)
   sums <- list()
-  weights <- numeric()
   n_draw <- nrow(draws$theta)
   add <- function(block) {
-    of <- groups$of(block$key, nrow(block$data))
-    for (g in unique(of)) {
-      weights[g] <<- sum(c(weights[g], block$weight[of == g]), na.rm = TRUE)
-    }
+    of <- groups$of(block)
     rows_of <- changed_rows(request, block$data)
     for (s in seq_along(plan$sets)) {
       rows <- rows_of(plan$sets[[s]])
@@ -250,7 +259,7 @@ exact_pass <- function(request, plan, draws) {
     }
   }
   finish <- function() {
-    check_weight_sums(weights)
+    weights <- groups$weights()
     at <- groups$order()
     estimate <- function(estimand, g, k) {
       average_of <- function(set) {

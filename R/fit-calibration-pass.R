@@ -21,10 +21,9 @@ exact_rows <- 1e5
 # Draws of which each is looked at by itself.
 most_looked <- 200
 
-probability_pass <- function(request) {
-  asked <- request$asked
+probability_pass <- function(asked, n_draw) {
   fit <- asked$fit
-  chosen <- choose_draws(fit, request$n_draw, resample = TRUE)
+  chosen <- choose_draws(fit, n_draw, resample = TRUE)
   n_draw <- nrow(chosen$theta)
   looked <- unique(round(seq(1, n_draw, length.out = min(n_draw, most_looked))))
   sums <- new_probability_sums(length(looked))

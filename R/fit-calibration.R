@@ -85,8 +85,7 @@ calibration_curve <- function(
   bins <- check_count(bins, max = logit_bins)
   prob <- check_prob(prob)
   groups <- probability_groups(fit, re_formula, allow_new_levels, seed)
-  found <- probability_pass(probability_request(fit, newdata, ndraws, groups))
-  check_two_outcomes(found)
+  found <- probability_sums(fit, newdata, ndraws, groups)
   table <- calibration_groups(found, bins, prob)
   new_curve(table, "tall_calibration", found, prob)
 }
@@ -106,8 +105,7 @@ roc_curve <- function(
   check_no_dots(...)
   prob <- check_prob(prob)
   groups <- probability_groups(fit, re_formula, allow_new_levels, seed)
-  found <- probability_pass(probability_request(fit, newdata, ndraws, groups))
-  check_two_outcomes(found)
+  found <- probability_sums(fit, newdata, ndraws, groups)
   new_curve(roc_points(found), "tall_roc", found, prob)
 }
 
@@ -116,13 +114,16 @@ probability_groups <- function(fit, re_formula, allow_new_levels, seed) {
   group_request(fit, re_formula, allow_new_levels, seed)
 }
 
-probability_request <- function(fit, newdata, ndraws, groups) {
+probability_sums <- function(fit, newdata, ndraws, groups) {
   n_draw <- check_draws(fit, NULL, ndraws)
   if (is.null(newdata)) {
     check_has_data(fit, "newdata")
   }
   asked <- ask_rows(fit, newdata, groups = groups, needs = "responses")
-  list(asked = asked, n_draw = n_draw %||% affordable_draws(fit, asked$n))
+  n_draw <- n_draw %||% affordable_draws(fit, asked$n)
+  found <- probability_pass(asked, n_draw)
+  check_two_outcomes(found)
+  found
 }
 
 check_is_binomial <- function(fit) {

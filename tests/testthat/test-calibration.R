@@ -132,7 +132,7 @@ test_that("weights and trials count as so many rows", {
 test_that("of many rows bins tell the area to the error that is said", {
   data <- calibration_data()
   fit <- quick_glm(y ~ x, data, iter = 300)
-  found <- probability_pass(probability_request(fit, NULL, NULL, NULL))
+  found <- probability_sums(fit, NULL, NULL, NULL)
   p <- unname(stats::predict(fit, type = "response"))
   off <- abs(found$auc$mean - auc_of(p, data$y))
   expect_gt(off, 0)
