@@ -231,7 +231,7 @@ average_times <- function(type, times, is_surv) {
       if (is_surv) {
         "Linear predictors are of no time."
       } else {
-        "They are of fits of {.fn tall_surv}."
+        "They are of fits of tall_surv()."
       }
     )
   }

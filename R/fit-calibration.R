@@ -152,8 +152,11 @@ check_is_binomial <- function(fit) {
 }
 
 check_two_outcomes <- function(found) {
+  if (found$n_row == 0) {
+    abort_input("{.arg newdata} must have rows.", argument = "newdata")
+  }
   events <- sum(found$bin$events)
-  if (found$n_row == 0 || events <= 0 || events >= sum(found$bin$n)) {
+  if (events <= 0 || events >= sum(found$bin$n)) {
     abort_input(
       c(
         "Rows must be events and others, not all the same.",

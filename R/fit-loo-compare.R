@@ -55,6 +55,23 @@ check_same_rows_of <- function(results) {
   }
 }
 
+# Densities of different numbers, such as y and log(y), tell nothing of which
+# model is better. loo_compare() warns of that by itself.
+warn_other_responses <- function(results) {
+  hash <- compact(lapply(unname(results), attr, "yhash"))
+  if (length(unique(hash)) > 1) {
+    warn_tall(
+      "response",
+      c(
+        "Fits that are compared must have the same response, and these have
+         not.",
+        i = "Densities of {.code log(y)}, of a factor or of counts are not those
+             of {.code y}."
+      )
+    )
+  }
+}
+
 # Their names in the list, else those of the fits.
 loo_labels <- function(results) {
   given <- rlang::names2(results)

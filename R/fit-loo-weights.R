@@ -25,7 +25,8 @@
 #' @return A numeric vector with the names of the fits, of class
 #'   `stacking_weights` or `pseudobma_weights`, which \pkg{loo} prints.
 #' @section Conditions: `tall_error_input` for fewer than two fits, or fits of
-#'   other rows; `tall_error_unsupported` for pseudo-BMA of subsamples.
+#'   other rows; `tall_error_unsupported` for pseudo-BMA of subsamples;
+#'   `tall_warning_response` where their responses are not the same.
 #' @references Yao, Vehtari, Simpson & Gelman (2018). Using stacking to average
 #' Bayesian predictive distributions. *Bayesian Analysis* 13, 917-1007.
 #' @examplesIf requireNamespace("loo", quietly = TRUE)
@@ -118,6 +119,7 @@ loo_model_weights.tall_list <- function(
     loo::loo(one, observations = observations, seed = seed)
   })
   check_same_rows_of(results)
+  warn_other_responses(results)
   elpd <- pointwise_of(results)
   is_some <- nrow(elpd) < attr(results[[1]], "rows")$n_data
   if (is_some && method == "pseudobma") {

@@ -38,7 +38,8 @@
 #'   `compare_performance` with columns `Name` and `Model` before, and a row for
 #'   each fit.
 #' @section Conditions: those of [loo()][loo-tall_glm]; `tall_error_input` for
-#'   unknown `metrics`, or fits of other rows.
+#'   unknown `metrics`, or fits of other rows; `tall_warning_response` where
+#'   their responses are not the same.
 #' @examplesIf rlang::is_installed(c("loo", "rstantools"))
 #' fit <- tall_glm(mpg ~ wt, mtcars, seed = 1)
 #' model_performance(fit)
@@ -125,6 +126,7 @@ compare_performance.tall_regression <- function(
   loos <- lapply(rows, attr, "loo")
   if (all(lengths(loos) > 0)) {
     check_same_rows_of(stats::setNames(loos, labels))
+    warn_other_responses(loos)
   }
   columns <- unique(unlist(lapply(rows, names)))
   rows <- lapply(rows, function(row) {

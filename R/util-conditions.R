@@ -63,6 +63,7 @@
 #'   items, or predictions are asked for that the ratings say nothing of.
 #' * `tall_warning_extrapolation`: smooth terms are asked for values outside of
 #'   the range that they were made for.
+#' * `tall_warning_response`: fits that are compared have different responses.
 #' * `tall_warning_concurvity`: a smooth term and others have nearly the same
 #'   columns, and are not known one by one; the fields `term` and `other` are
 #'   their names.
@@ -263,6 +264,7 @@ warning_kinds <- c(
   "ratings",
   "source",
   "extrapolation",
+  "response",
   "concurvity",
   "smooth",
   names(status_table)[-1]

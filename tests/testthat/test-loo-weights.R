@@ -89,3 +89,13 @@ test_that("one fit, and fits of other rows, are refused", {
     class = "tall_error_input"
   )
 })
+
+test_that("weights of fits of other responses are warned of", {
+  skip_if_not_installed("loo")
+  data <- mtcars
+  fits <- lapply(c(mpg ~ wt, log(mpg) ~ wt), function(formula) {
+    tall_glm(formula, data, iter = 300, seed = 1, refresh = 0)
+  })
+  results <- suppressWarnings(lapply(fits, loo))
+  expect_warning(loo_model_weights(results), class = "tall_warning_response")
+})

@@ -92,7 +92,11 @@ test_that("fits are compared", {
   skip_if_not_installed("loo")
   fits <- measured()
   fit <- fits$glm
-  out <- compare_performance(fit, none = fits$flat, fits$polr)
+  expect_warning(
+    out <- compare_performance(fit, none = fits$flat, fits$polr),
+    class = "tall_warning_response"
+  )
+  expect_silent(compare_performance(fit, fits$flat))
   expect_identical(out$Name, c("fit", "none", "fits$polr"))
   expect_identical(out$Model, c("tall_glm", "tall_glm", "tall_polr"))
   expect_identical(out$RMSE[[3]], NA_real_)
