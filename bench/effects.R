@@ -1,12 +1,16 @@
 # What do averages of effects over all rows cost, and how far are expansions from
 # rows times draws?
 #
-#   Rscript bench/effects.R [near] [speed] [large]
+#   Rscript bench/effects.R [near] [speed] [large] [folds] [written] [beside]
 #
 # near: five designs of 5,000 and 200,000 rows, averages by expansion beside each
 # draw at each row, and the error that was told; two minutes. speed: 10^6 rows x
 # 13 numeric columns, 4,000 draws, in turn with the fit itself; a minute. large:
-# 10^7 rows, and the memory beyond the data; three minutes, 6 GB.
+# 10^7 rows, and the memory beyond the data; three minutes, 6 GB. folds: what
+# kfold() of 70,000 rows costs beside the fit, and from a stream; a minute.
+# written: 40,000 rows x 2,000 draws into a folder of Parquet files, one file and
+# text, and the memory that they take; four minutes. beside: the draws of
+# marginaleffects, where it is there.
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 source(file.path(dirname(script), "one-core.R"))
 
@@ -124,5 +128,77 @@ if ("large" %in% wanted) {
     "13 slopes, 4,000 draws: ", round(t), " CPU s, ", round(peak_mb() - before),
     " MB beyond the data and the fit, error ",
     signif(max(attr(found, "error")), 2), " posterior sds."
+  )
+}
+
+# ---- cross-validation --------------------------------------------------------
+
+if ("folds" %in% wanted) {
+  say("\n## Cross-validation\n")
+  d <- made_rows(70000)
+  t <- c(
+    fit = seconds(fit <- tall_glm(y ~ x * g, d, binomial(), seed = 1)),
+    folds = seconds(memory <- kfold(fit, K = 3))
+  )
+  rows <- as_source(d)
+  fit <- tall_glm(y ~ x * g, rows, binomial(), seed = 1)
+  t <- c(t, source = seconds(passed <- kfold(fit, K = 3)))
+  say(
+    "70,000 rows, K = 3, CPU seconds: the fit ", round(t[["fit"]], 1),
+    ", kfold() ", round(t[["folds"]], 1), ", of rows that are passed over ",
+    round(t[["source"]], 1), "; elpd ",
+    paste(
+      round(c(memory$estimates[1, 1], passed$estimates[1, 1]), 2),
+      collapse = " and "
+    ), "."
+  )
+}
+
+# ---- written draws -----------------------------------------------------------
+
+if ("written" %in% wanted) {
+  say("\n## Draws that are written\n")
+  d <- made_rows(40000)
+  fit <- tall_glm(y ~ x * g, d, binomial(), seed = 1)
+  folder <- tempfile()
+  dir.create(folder)
+  table <- NULL
+  for (to in c("draws/", "draws.parquet", "draws.csv")) {
+    invisible(gc())
+    writeLines("5", "/proc/self/clear_refs")
+    before <- peak_mb()
+    path <- file.path(folder, to)
+    t <- seconds(posterior_epred(fit, d, ndraws = 2000, to = path))
+    files <- list.files(folder, recursive = TRUE, full.names = TRUE)
+    table <- rbind(table, data.frame(
+      to = to,
+      `CPU s` = round(t, 1),
+      `MB beyond the fit` = round(peak_mb() - before),
+      `MB on disk` = round(sum(file.size(files)) / 2^20),
+      check.names = FALSE
+    ))
+    unlink(files)
+  }
+  say("40,000 rows x 2,000 draws, 610 MB as a matrix.\n")
+  say_table(table)
+}
+
+# ---- marginaleffects ---------------------------------------------------------
+
+if ("beside" %in% wanted) {
+  say("\n## marginaleffects\n")
+  if (getRversion() < "4.4.0") {
+    # it takes that from R 4.4
+    assign("%||%", rlang::`%||%`, globalenv())
+  }
+  d <- made_rows(5000)
+  fit <- tall_glm(y ~ x * g, d, binomial(), seed = 1)
+  own <- average_comparisons(fit, list(x = c(0, 1)), method = "exact")
+  theirs <- marginaleffects::avg_comparisons(fit, variables = list(x = c(0, 1)))
+  draws <- marginaleffects::posterior_draws(theirs)$draw
+  say(
+    "5,000 rows x ", posterior::ndraws(own$draws), " draws: the largest ",
+    "difference of a draw is ",
+    signif(max(abs(sort(draws) - sort(posterior::draws_of(own$draws)))), 2), "."
   )
 }
