@@ -14,6 +14,9 @@ robust_text <- function(robust) {
     ", ",
     count_noun(round(robust$clusters), if (is_by) "cluster" else "row"),
     if (is_by && robust$by != "") paste0(" by ", robust$by),
+    if (!is.null(robust$strata)) {
+      paste(" in", count_noun(robust$strata, "stratum", "strata"))
+    },
     "; sds ",
     paste(unique(range), collapse = " to "),
     " times the posterior's"

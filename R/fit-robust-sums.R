@@ -1,5 +1,5 @@
-# What robust draws are made of: which cluster each row of a fit is of, and one
-# pass for the sums of scores and curvatures.
+# What robust draws are made of: which cluster and stratum each row of a fit is
+# of, and one pass for the sums of scores and curvatures.
 
 # ---- clusters ----------------------------------------------------------------
 
@@ -44,7 +44,11 @@ cluster_source <- function(fit, cluster, data, arg = "cluster") {
       columns,
       data,
       missing = function(names) abort_missing_columns(names, arg = "data"),
-      hint = "Give {.arg data} as they were, or {.arg cluster} as a vector."
+      hint = paste0(
+        "Give {.arg data} as they were, or {.arg ",
+        arg,
+        "} as a vector."
+      )
     )
     known <- of(data)
     known <- check_cluster(known, fit$n_data, arg)
@@ -77,13 +81,21 @@ check_cluster <- function(x, n, arg) {
   }
   bad <- which(is.na(x))
   if (length(bad) > 0) {
+    noun <- if (arg == "strata") "stratum" else arg
+    n <- length(bad)
+    other <- if (arg != "strata") {
+      "{cli::qty(n)}, or give {?it/each} a {noun} of its own"
+    }
     abort_input(
       c(
-        "{.arg {arg}} must say of each row which {arg} it is of.",
-        x = "{count_noun(length(bad), 'row')} without: {format_count(bad[[1]])}
-             {cli::qty(length(bad))}{?/is the first}.",
-        i = "{cli::qty(length(bad))}Leave {?it/them} out of the fit, with
-             {.arg subset}, or give {?it/each} a {arg} of its own."
+        "{.arg {arg}} must say of each row which {noun} it is of.",
+        x = "{count_noun(n, 'row')} without: row
+             {format_count(bad[[1]])}{cli::qty(n)}{?/ is the first}.",
+        i = paste0(
+          "{cli::qty(n)}Leave {?it/them} out of the fit, with {.arg subset}",
+          other,
+          "."
+        )
       ),
       argument = arg,
       value = x
@@ -94,58 +106,61 @@ check_cluster <- function(x, n, arg) {
 
 # ---- the pass ----------------------------------------------------------------
 
-# At theta, coordinates: list(hessian, meat, n_unit, n_row): minus the Hessian
-# of the log likelihood; the sum of the products of scores about their mean; how
-# many rows or clusters, and rows, there are.
-robust_sums <- function(fit, theta, by, counts) {
+# At theta, coordinates: list(hessian, meat, n_unit, n_row, n_stratum): minus
+# the Hessian of the log likelihood; the sum of the products of scores about
+# their mean, of each stratum where there are strata; how many rows or clusters,
+# rows, and strata, NULL: none, there are. by, strata: of cluster_source().
+# corrects: each stratum's sum counts n / (n - 1) times, n its rows or clusters.
+robust_sums <- function(
+  fit,
+  theta,
+  by,
+  counts,
+  strata = list(),
+  corrects = FALSE
+) {
   d <- length(theta)
   asked <- ask_rows(fit, needs = "responses")
   # weights that are precisions make no rows
   counts <- counts && !has_precisions(fit$family)
-  total <- list(hessian = 0, product = 0, score = 0, n_unit = 0, n_row = 0)
-  clusters <- if (!is.null(by$values)) new_totals(d)
-  add <- function(rows, label) {
+  hessian <- n_row <- 0
+  units <- if (!is.null(by$values)) {
+    cluster_units(d)
+  } else if (!is.null(strata$values)) {
+    stratum_units()
+  } else {
+    row_units(counts)
+  }
+  add <- function(rows, label, stratum) {
     part <- row_scores(fit, rows, theta)
     weight <- part$weight
-    score <- weight * part$score
-    total$hessian <<- total$hessian + part$hessian
-    total$score <<- total$score + colSums(as.matrix(score))
-    total$n_row <<- total$n_row + if (counts) sum(weight) else length(weight)
-    if (!is.null(clusters)) {
-      clusters$add(score, label)
-    } else {
-      root <- if (counts) sqrt(weight) * part$score else score
-      total$product <<- total$product + as.matrix(Matrix::crossprod(root))
-    }
+    hessian <<- hessian + part$hessian
+    n_row <<- n_row + if (counts) sum(weight) else length(weight)
+    units$add(as.matrix(part$score), weight, label, stratum)
   }
-  walk_scores(asked, by, function(rows, label) {
+  walk_scores(asked, by, strata, function(rows, label, stratum) {
     each_block(nrow(rows$x), d, function(at) {
-      add(some_rows(rows, at), label[at])
+      add(some_rows(rows, at), label[at], stratum[at])
     })
   })
-  if (is.null(clusters)) {
-    total$n_unit <- total$n_row
-  } else {
-    found <- clusters$all()
-    total$n_unit <- nrow(found)
-    total$product <- crossprod(found)
-  }
-  total$meat <- total$product - tcrossprod(total$score) / total$n_unit
-  total
+  c(list(hessian = hessian, n_row = n_row), units$sums(corrects))
 }
 
-# f(rows, labels) of all rows, or of each block of a source.
-walk_scores <- function(asked, by, f) {
-  labels <- function(data, at) if (!is.null(by$values)) by$values(data, at)
+# f(rows, labels, strata) of all rows, or of each block of a source.
+walk_scores <- function(asked, by, strata, f) {
+  values <- function(of, data, at) if (!is.null(of$values)) of$values(data, at)
+  take <- function(rows, data, at) {
+    f(rows, values(by, data, at), values(strata, data, at))
+  }
   if (!asked$passes) {
     rows <- asked_rows(asked)
-    f(rows, labels(NULL, seq_len(nrow(rows$x))))
+    take(rows, NULL, seq_len(nrow(rows$x)))
     return(invisible())
   }
   fit <- asked$fit
-  fit$columns <- union(fit$columns, by$columns)
+  fit$columns <- union(fit$columns, c(by$columns, strata$columns))
   gather_rows(fit, pads = FALSE, f = function(block) {
-    f(block_of_rows(asked, NULL, block), labels(block$data, block$rows))
+    take(block_of_rows(asked, NULL, block), block$data, block$rows)
     list()
   })
 }
@@ -191,8 +206,91 @@ aux_coordinates_at <- function(fit, theta) {
   unname(out)
 }
 
-# Sums of rows by label, over blocks: add(score, label) and all(), a matrix with
-# a row for each.
+# ---- what varies -------------------------------------------------------------
+
+# Units whose scores vary independently: $add(score, weight, label, stratum) of
+# rows, and $sums(corrects): list(meat, n_unit, n_stratum).
+
+# Each row, as often as it counts where weights are counts.
+row_units <- function(counts) {
+  n <- score <- product <- 0
+  add <- function(of_rows, weight, label, stratum) {
+    score <<- score + colSums(weight * of_rows)
+    root <- if (counts) sqrt(weight) else weight
+    product <<- product + crossprod(root * of_rows)
+    n <<- n + if (counts) sum(weight) else length(weight)
+  }
+  sums <- function(corrects) {
+    list(meat = product - tcrossprod(score) / n, n_unit = n)
+  }
+  list(add = add, sums = sums)
+}
+
+# Each row, of a survey, in strata.
+stratum_units <- function() {
+  known <- list()
+  add <- function(of_rows, weight, label, stratum) {
+    score <- weight * of_rows
+    for (rows in split(seq_along(stratum), as.character(stratum))) {
+      key <- as.character(stratum[[rows[[1]]]])
+      own <- score[rows, , drop = FALSE]
+      old <- known[[key]] %||% list(n = 0, score = 0, product = 0)
+      known[[key]] <<- list(
+        n = old$n + length(rows),
+        score = old$score + colSums(own),
+        product = old$product + crossprod(own)
+      )
+    }
+  }
+  sums <- function(corrects) {
+    n <- vapply(known, `[[`, 0, "n")
+    check_strata(n, "row")
+    meat <- Reduce(`+`, lapply(known, function(own) {
+      factor <- if (corrects) own$n / (own$n - 1) else 1
+      factor * (own$product - tcrossprod(own$score) / own$n)
+    }))
+    list(meat = meat, n_unit = sum(n), n_stratum = length(n))
+  }
+  list(add = add, sums = sums)
+}
+
+# Clusters, which lie in one stratum each where there are strata.
+cluster_units <- function(d) {
+  totals <- new_totals(d)
+  stratum_of <- character()
+  add <- function(of_rows, weight, label, stratum) {
+    at <- totals$add(weight * of_rows, label)
+    if (is.null(stratum)) {
+      return(invisible())
+    }
+    stratum <- as.character(stratum)
+    new <- at > length(stratum_of)
+    stratum_of[at[new]] <<- stratum[new]
+    check_nested(label, stratum, stratum_of[at])
+  }
+  sums <- function(corrects) {
+    found <- totals$all()
+    has_strata <- length(stratum_of) > 0
+    of <- match(stratum_of, unique(stratum_of))
+    of <- if (has_strata) of else rep(1L, nrow(found))
+    n <- tabulate(of)
+    if (has_strata) {
+      names(n) <- unique(stratum_of)
+      check_strata(n, "cluster")
+    }
+    centred <- found - (rowsum(found, of) / n)[of, , drop = FALSE]
+    factor <- if (has_strata && corrects) n / (n - 1) else rep(1, length(n))
+    list(
+      meat = crossprod(sqrt(unname(factor))[of] * centred),
+      n_unit = nrow(found),
+      n_stratum = if (has_strata) length(n)
+    )
+  }
+  list(add = add, sums = sums)
+}
+
+# Sums of rows by label, over blocks: add(score, label), which returns the
+# number of each row's label, and all(), a matrix with a row for each.
 new_totals <- function(d) {
   known <- character()
   sums <- matrix(0, 1024, d)
@@ -208,6 +306,42 @@ new_totals <- function(d) {
     }
     to <- match(key, known)
     sums[to, ] <<- sums[to, ] + as.matrix(part)
+    invisible(to[at])
   }
   list(add = add, all = function() sums[seq_along(known), , drop = FALSE])
+}
+
+# n: of each stratum, by name.
+check_strata <- function(n, unit) {
+  alone <- names(n)[n < 2]
+  if (length(alone) > 0) {
+    abort_input(
+      c(
+        "{.arg strata} must have two {unit}s or more each.",
+        x = "{.val {alone}} {cli::qty(length(alone))}{?has/have} one.",
+        i = "Join {cli::qty(length(alone))}{?it with another stratum/them with
+             others}: what one {unit} varies by is not seen."
+      ),
+      argument = "strata",
+      value = alone
+    )
+  }
+}
+
+check_nested <- function(label, stratum, first) {
+  bad <- which(stratum != first)
+  if (length(bad) > 0) {
+    name <- as.character(label[[bad[[1]]]])
+    abort_input(
+      c(
+        "{.arg strata} must have each cluster whole.",
+        x = "Cluster {.val {name}} has rows in {.val {first[[bad[[1]]]]}} and in
+             {.val {stratum[[bad[[1]]]]}}.",
+        i = "Where labels begin anew in each stratum,
+             {.code cluster = ~ interaction(stratum, cluster)}."
+      ),
+      argument = "strata",
+      value = name
+    )
+  }
 }

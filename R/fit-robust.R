@@ -21,8 +21,11 @@
 #' @param weights (string) What weights of the fit are: `"counts"`, of equal
 #'   rows that are independent, or `"sampling"`, of a survey. Precisions, as
 #'   those of Gaussian responses, are the same for both.
-#' @param data (data frame or `NULL`) The data of the fit, where `cluster` is a
-#'   formula and they cannot be found; of a source it reads them.
+#' @param strata (one-sided formula, vector or `NULL`) As `cluster`, of a survey
+#'   (`weights = "sampling"`) that drew rows, or clusters, in each stratum by
+#'   itself. Each cluster lies in one stratum. `NULL`: there is one.
+#' @param data (data frame or `NULL`) The data of the fit, where `cluster` or
+#'   `strata` is a formula and they cannot be found; of a source it reads them.
 #'
 #' @details With \eqn{\bar\theta}{m} and \eqn{V} the mean and covariance of the
 #' draws in the coefficients and the coordinates of other parameters
@@ -63,7 +66,12 @@
 #' of their block of \eqn{(H + P)^{-1} H}{(H + P)^-1 H}: that of Stata and of
 #' `vcovCL(type = "HC1")`, and without clusters \eqn{n / (n - k)}. For sampling
 #' weights it is \eqn{G / (G - 1)}, as in `survey::svyglm()` of a design with
-#' these weights and clusters, without strata; weights may have any sum.
+#' these weights and clusters, without corrections for finite populations;
+#' weights may have any sum. With strata \eqn{h} of \eqn{n_h} clusters, or rows,
+#' \deqn{c B = \sum_h \frac{n_h}{n_h - 1} \Big(\sum_{g \in h} s_g s_g^\top -
+#' \frac{1}{n_h} s_h s_h^\top\Big),}{c B = sum_h n_h / (n_h - 1) (sum_(g in h)
+#' s_g s_g' - s_h s_h' / n_h),}
+#' again that of `svyglm()`; of `"HC0"` without the factor.
 #'
 #' With `weights = "counts"` a row of weight \eqn{w} without a cluster adds
 #' \eqn{w s s^\top}{w s s'}, as so many rows would; with `"sampling"`, or with
@@ -78,8 +86,9 @@
 #' @return The fit with moved draws, of the same class: `coef()`, `vcov()`,
 #'   intervals, [predict()][predict.tall_glm()] and all else that draws say
 #'   follow. The element `robust` says so: `type`, `weights`, `by`, `clusters`
-#'   (how many, rows where there are none), `ratio`, of each standard deviation
-#'   to what it was, and `covariance`, \eqn{V_s} in the coordinates. The draws
+#'   (how many, rows where there are none), `strata` (how many, where there are
+#'   some), `ratio`, of each standard deviation to what it was, and `covariance`,
+#'   \eqn{V_s} in the coordinates. The draws
 #'   have that covariance whatever theirs was, so that a step size or minibatch
 #'   no longer biases it: there is no `sd_bias`. They are none of a posterior:
 #'   [sg_resume()], [loo()][loo-tall_glm], `waic()`, [log_lik()][log-lik],
@@ -88,8 +97,10 @@
 #' @section Conditions: `tall_error_unsupported` for fits of other functions,
 #'   sampled scales (smooth terms, [prior_hs()], hazards in pieces), fits that
 #'   are robust already, no more clusters than parameters, and draws that would
-#'   leave bounds of [prior_uniform()]; `tall_error_input` for clusters that are
-#'   missing, or not one for each row; `tall_error_stale` if data are gone;
+#'   leave bounds of [prior_uniform()]; `tall_error_input` for clusters or
+#'   strata that are missing, or not one for each row, strata of one cluster,
+#'   clusters in two strata, and strata where weights are counts;
+#'   `tall_error_stale` if data are gone;
 #'   `tall_warning_clusters` below 50 clusters.
 #' @references
 #' Huber (1967). The behavior of maximum likelihood estimates under nonstandard
@@ -97,6 +108,9 @@
 #'
 #' Liang & Zeger (1986). Longitudinal data analysis using generalized linear
 #' models. *Biometrika* 73, 13-22.
+#'
+#' Lumley (2004). Analysis of complex survey samples. *Journal of Statistical
+#' Software* 9(8).
 #'
 #' Mueller (2013). Risk of Bayesian inference in misspecified models, and the
 #' sandwich covariance matrix. *Econometrica* 81, 1805-1849.
@@ -117,16 +131,26 @@ robust_draws <- function(
   cluster = NULL,
   type = c("HC1", "HC0"),
   weights = c("counts", "sampling"),
+  strata = NULL,
   data = NULL
 ) {
   check_robust(fit)
   type <- check_choice(type, c("HC1", "HC0"))
   weights <- check_choice(weights, c("counts", "sampling"))
   by <- cluster_source(fit, cluster, data)
+  check_survey(strata, weights)
+  strata <- cluster_source(fit, strata, data, arg = "strata")
   theta <- unname(fit_unconstrained(fit))
   share <- choose_rows(fit)$weights
   own <- stats::cov.wt(theta, share / sum(share))
-  sums <- robust_sums(fit, own$center, by, weights == "counts")
+  sums <- robust_sums(
+    fit,
+    own$center,
+    by,
+    counts = weights == "counts",
+    strata = strata,
+    corrects = type == "HC1"
+  )
   check_clusters(fit, sums, by)
   wanted <- robust_covariance(fit, own$center, sums, type, weights)
   fit <- move_draws(fit, theta, own$center, turn_between(own$cov, wanted))
@@ -135,6 +159,7 @@ robust_draws <- function(
     weights = weights,
     by = by$label,
     clusters = sums$n_unit,
+    strata = sums$n_stratum,
     ratio = stats::setNames(sqrt(diag(wanted) / diag(own$cov)), fit$variables),
     covariance = structure(
       wanted,
@@ -187,18 +212,34 @@ check_robust <- function(fit) {
   check_has_data(fit)
 }
 
+check_survey <- function(strata, weights) {
+  if (!is.null(strata) && weights != "sampling") {
+    abort_input(
+      "{.arg strata} are of a survey: {.code weights = \"sampling\"}.",
+      argument = "strata",
+      value = strata
+    )
+  }
+}
+
 few_clusters <- 50
 
 check_clusters <- function(fit, sums, by) {
   n <- sums$n_unit
   d <- length(fit$coordinates)
   what <- if (is.null(by$values)) "row" else "cluster"
-  if (n <= d) {
+  # one mean is of each stratum
+  n_free <- n - (sums$n_stratum %||% 1)
+  within <- if (!is.null(sums$n_stratum)) {
+    paste(" in", count_noun(sums$n_stratum, "stratum", "strata"))
+  }
+  if (n_free < d) {
     abort_tall(
       "unsupported",
       c(
         "{.fn robust_draws} needs more {what}s than parameters.",
-        x = "There are {count_noun(n, what)} and {count_noun(d, 'parameter')}:
+        x = "There are {count_noun(n, what)}{within} and
+             {count_noun(d, 'parameter')}:
              in some directions nothing would be seen to vary.",
         i = "{.fn tall_glmer} models few clusters."
       ),
@@ -207,11 +248,12 @@ check_clusters <- function(fit, sums, by) {
       expected = d + 1
     )
   }
-  if (!is.null(by$values) && n < few_clusters) {
+  if (!is.null(by$values) && n_free + 1 < few_clusters) {
     warn_tall(
       "clusters",
       c(
-        "Intervals from {count_noun(n, 'cluster')} cover less than they say.",
+        "Intervals from {count_noun(n, 'cluster')}{within} cover less than they
+         say.",
         i = "{.fn tall_glmer} models few clusters."
       )
     )
@@ -272,7 +314,8 @@ turn_between <- function(from, to) {
 
 # What B is multiplied by. told: how many coefficients the rows tell.
 finite_factor <- function(sums, told, type, weights) {
-  if (type == "HC0") {
+  # of strata each has its own in their sum
+  if (type == "HC0" || !is.null(sums$n_stratum)) {
     return(1)
   }
   factor <- sums$n_unit / (sums$n_unit - 1)

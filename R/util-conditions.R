@@ -454,8 +454,8 @@ format_exactly <- function(x) {
 }
 
 # "1 row", "1,000 rows"
-count_noun <- function(n, noun) {
-  paste0(format_count(n), " ", noun, if (n != 1) "s")
+count_noun <- function(n, noun, plural = paste0(noun, "s")) {
+  paste(format_count(n), if (n == 1) noun else plural)
 }
 
 # Plain text that cli must not read as markup; NULL stays NULL.

@@ -102,6 +102,40 @@ test_that("those of sampling weights are those of survey", {
   }
 })
 
+# Rows in the order of the data, 8 strata of 15 clusters each.
+stratified_data <- function() {
+  data <- robust_data()
+  data$s <- paste0("s", as.integer(sub("c", "", data$g)) %% 8)
+  # what strata have in common is no error
+  data$count <- data$count + 2 * (data$s %in% c("s1", "s2", "s3"))
+  data
+}
+
+test_that("those of a stratified survey are those of survey", {
+  skip_if_not_installed("survey")
+  data <- stratified_data()
+  fit <- flat_glm(count ~ x + z, data, stats::poisson(), weights = w)
+  of <- function(...) vcov(robust_draws(fit, ..., weights = "sampling"))
+  other <- function(ids, ...) {
+    design <- survey::svydesign(ids, weights = ~w, data = data, ...)
+    vcov(survey::svyglm(count ~ x + z, design, family = stats::poisson()))
+  }
+  clustered <- of(~g, strata = ~s)
+  expect_covariance(clustered, other(~g, strata = ~s))
+  expect_covariance(of(strata = ~s), other(~1, strata = ~s))
+  # strata do matter
+  without <- of(~g)
+  expect_gt(without["(Intercept)", "(Intercept)"] / clustered[1, 1], 1.1)
+  expect_covariance(of(data$g, strata = data$s), clustered, 1e-10)
+  # in strata of two the factor is 2
+  data$pair <- as.integer(factor(data$g)) %/% 2
+  data <- data[data$pair > 0 & data$pair < 60, ]
+  fit <- flat_glm(count ~ x + z, data, stats::poisson(), weights = w)
+  pairs <- of(~g, strata = ~pair)
+  expect_covariance(pairs, other(~g, strata = ~pair))
+  expect_near(of(~g, type = "HC0", strata = ~pair), pairs / 2)
+})
+
 # ---- formulas ----------------------------------------------------------------
 
 test_that("draws have the covariance of the formula, priors in it", {
@@ -376,6 +410,61 @@ test_that("clusters that are none are refused", {
   expect_error(robust_draws(fit, ~g), class = "tall_error_stale")
   rm(data)
   expect_error(robust_draws(fit, ~g), class = "tall_error_stale")
+})
+
+test_that("strata of a survey are read with the rows", {
+  local_passes()
+  data <- stratified_data()
+  fit <- flat_glm(count ~ x + z, data, stats::poisson(), weights = w)
+  at <- unname(colMeans(fit_unconstrained(fit)))
+  of <- function(fit, cluster, strata = ~s) {
+    robust_sums(
+      fit,
+      at,
+      cluster_source(fit, cluster, NULL),
+      counts = FALSE,
+      strata = cluster_source(fit, strata, NULL, arg = "strata"),
+      corrects = TRUE
+    )
+  }
+  whole <- of(fit, ~g)
+  expect_identical(whole[c("n_unit", "n_stratum")], list(
+    n_unit = 120L,
+    n_stratum = 8L
+  ))
+  rows <- of(fit, NULL)
+  expect_identical(rows$n_stratum, 8L)
+  # each row a cluster
+  data$row <- seq_len(nrow(data))
+  expect_near(of(fit, data$row)$meat, rows$meat)
+  stream <- stream_of(data, c(700, 300, 13))
+  streamed <- flat_glm(count ~ x + z, stream, stats::poisson(), weights = w)
+  expect_near(of(streamed, ~g)$meat, whole$meat)
+  expect_near(of(streamed, NULL)$meat, rows$meat)
+  robust <- robust_draws(fit, ~g, weights = "sampling", strata = ~s)
+  expect_identical(robust$robust$strata, 8L)
+  expect_match(
+    capture.output(print(robust)),
+    "HC1, sampling weights, 120 clusters by g in 8 strata;",
+    all = FALSE
+  )
+})
+
+test_that("strata that are none are refused", {
+  data <- stratified_data()
+  fit <- flat_glm(count ~ x + z, data, stats::poisson())
+  of <- function(...) robust_draws(fit, ..., weights = "sampling")
+  expect_snapshot(error = TRUE, {
+    robust_draws(fit, strata = ~s)
+    of(~g, strata = ifelse(data$z > 0, "high", "low"))
+    of(~g, strata = ifelse(data$g == "c7", "alone", data$s))
+    of(strata = replace(data$s, 3, "alone"))
+    of(strata = replace(data$s, 3, NA))
+    of(strata = ~no)
+  })
+  few <- data[data$s == "s1" | data$g %in% c("c2", "c10"), ]
+  fit <- flat_glm(count ~ x, few, stats::poisson())
+  expect_warning(of(~g, strata = ~s), "17 clusters in 2 strata")
 })
 
 test_that("few clusters are told of, and too few refused", {
