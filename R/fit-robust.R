@@ -87,9 +87,9 @@
 #'   intervals, [predict()][predict.tall_glm()] and all else that draws say
 #'   follow. The element `robust` says so: `type`, `weights`, `by`, `clusters`
 #'   (how many, rows where there are none), `strata` (how many, where there are
-#'   some), `ratio`, of each standard deviation to what it was, and `covariance`,
-#'   \eqn{V_s} in the coordinates. The draws
-#'   have that covariance whatever theirs was, so that a step size or minibatch
+#'   some), `ratio`, of each standard deviation to what it was, and
+#'   `covariance`, \eqn{V_s} in the coordinates. The draws have that
+#'   covariance whatever theirs was, so that a step size or minibatch
 #'   no longer biases it: there is no `sd_bias`. They are none of a posterior:
 #'   [sg_resume()], [loo()][loo-tall_glm], `waic()`, [log_lik()][log-lik],
 #'   [ksd()], [fssd()], [bias_check()], [zero_variance()] and `log_posterior()`
