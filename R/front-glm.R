@@ -13,9 +13,10 @@
 #'   one formula is that formula, in all front ends. The left side may be `y |
 #'   cens(status)` or `y | cens(status, y2)`: see *Censored numbers*.
 #' @param data (data frame, [source][tall_source] or matrix) The data: a data
-#'   frame, a [tall_stream()], [tall_parquet()] files, a [tall_store()], a
-#'   matrix with names of its columns, a lazy table (`dplyr::tbl()`) whose rows
-#'   stay in the database, or a list of such, one after the other.
+#'   frame, paths of CSV or Parquet files ([tall_csv()], [tall_parquet()]), a
+#'   [tall_stream()], a [tall_store()], a matrix with names of its columns, a
+#'   lazy table (`dplyr::tbl()`) whose rows stay in the database, or a list of
+#'   such, one after the other.
 #'   See *Rows that are passed over*.
 #' @param family (family object, function or string) [gaussian()], [binomial()],
 #'   [poisson()], with their canonical links; `binomial("probit")`,

@@ -171,7 +171,7 @@ bind_values <- function(values) {
 # Is it something that rows can be read of, other than a data frame?
 is_source_like <- function(x) {
   inherits(x, c("tall_source", "tall_store", "matrix", "Matrix")) ||
-    is.list(x) && !is.data.frame(x)
+    is.list(x) && !is.data.frame(x) || is.character(x)
 }
 
 # as_source() of a front end's `data`: what is wrong is said of that.
@@ -187,8 +187,8 @@ data_source <- function(data, arg = "data") {
 # What rows cannot be read of. element: which of a list cannot be read.
 abort_no_source <- function(x, element = NULL, arg = "x") {
   expected <- paste(
-    "a data frame, a matrix, a `tall_store()`, a `tall_stream()`,",
-    "`tall_parquet()` files, a lazy table of dbplyr or a list of such"
+    "a data frame, a matrix, paths of CSV or Parquet files, a `tall_store()`,",
+    "a `tall_stream()`, a lazy table of dbplyr or a list of such"
   )
   part <- if (is.null(element)) x else x[[element]]
   is_columns <- !is.null(element) && length(unique(lengths(x))) == 1 &&
@@ -219,10 +219,11 @@ abort_no_source <- function(x, element = NULL, arg = "x") {
 source_hint <- function(x) {
   if (is.function(x)) {
     "A function that opens a stream of blocks is wrapped in `tall_stream()`."
-  } else if (rlang::is_string(x)) {
+  } else if (is.character(x)) {
     paste(
-      "Rows in files are read by `tall_parquet()`, or `tall_store(file = )`;",
-      "text files, block by block, by a function in `tall_stream()`."
+      "Names of files end in `.parquet`, or in `.csv`, `.tsv` or `.txt`, also",
+      "with `.gz`, `.bz2` or `.xz`: all alike. Rows of `tall_store()` are read",
+      "by `tall_store(file = )`."
     )
   }
 }

@@ -8,12 +8,20 @@
 #' needed. Factors come back as factors where R wrote the file.
 #'
 #' @param paths (strings) Paths of files, in the order of their rows, or of
-#'   folders: the files in one whose names end in `.parquet`, in alphabetical
-#'   order.
+#'   folders: the files in one, and in folders within it, whose names end in
+#'   `.parquet`, in alphabetical order.
 #' @param columns (strings or `NULL`) Names of the columns that the source is to
 #'   have; `NULL`: all of them.
 #'
 #' @details
+#' Folders named `key=value`, as of `arrow::write_dataset()`, Hive and Spark,
+#' are columns: of `flights/year=2013/month=1/part-0.parquet` all rows have
+#' `year` 2013 and `month` 1. They come after the columns of the files, and are
+#' numbers, logical values or dates where the values of all folders are, else
+#' text; `__HIVE_DEFAULT_PARTITION__` is a missing value. Names that begin with
+#' `_` or a dot are left out. In alphabetical order `month=10` comes before
+#' `month=2`, which matters to the order of rows alone.
+#'
 #' How many rows a file has stands in it, so that they are known without a pass.
 #' Workers may pass over one file each. A file is read whole: one of which what
 #' is needed would take more than a gigabyte in memory, 8 bytes a number, is
@@ -25,9 +33,9 @@
 #'   [tall_source].
 #' @section Conditions:
 #' `tall_error_data`, with the field `file`, for a file that is not there or is
-#' not Parquet; `tall_error_source`, with the field `file`, for one that is too
-#' large, and as other sources; `tall_error_unsupported` without
-#' \pkg{nanoparquet}.
+#' not Parquet, and folders whose keys differ or are columns, too;
+#' `tall_error_source`, with the field `file`, for one that is too large, and as
+#' other sources; `tall_error_unsupported` without \pkg{nanoparquet}.
 #' @seealso [tall_stream()]
 #' @examplesIf requireNamespace("nanoparquet", quietly = TRUE)
 #' file <- tempfile(fileext = ".parquet")
@@ -51,38 +59,28 @@ tall_parquet <- function(paths, columns = NULL) {
       i = "{.code install.packages(\"nanoparquet\")}"
     ))
   }
-  paths <- unlist(lapply(paths, parquet_files))
+  files <- lapply(paths, files_in, pattern = "[.]parquet$", noun = "*.parquet")
+  keys <- folder_keys(unlist(files), unlist(lapply(files, names)))
+  paths <- unlist(files, use.names = FALSE)
   n_row <- vapply(paths, parquet_rows, 0, USE.NAMES = FALSE)
   known <- parquet_names(paths[[1]])
+  check_new_keys(keys, known, paths[[1]])
+  known <- c(known, names(keys))
   if (!is.null(columns)) {
     check_known(columns, known, "column", arg = "columns")
   }
-  new_parquet(paths, n_row, if (is.null(columns)) known else unique(columns))
+  names <- if (is.null(columns)) known else unique(columns)
+  new_parquet(paths, n_row, names, keys)
 }
 
-new_parquet <- function(paths, n_row, names) {
-  source <- list(paths = paths, n_row = n_row, names = names)
+# keys: a data frame with a row for each file: columns that all of its rows
+# have.
+new_parquet <- function(paths, n_row, names, keys) {
+  source <- list(paths = paths, n_row = n_row, names = names, keys = keys)
   structure(source, class = c("tall_parquet", "tall_source"))
 }
 
 # ---- files -------------------------------------------------------------------
-
-parquet_files <- function(path) {
-  if (!dir.exists(path)) {
-    if (!file.exists(path)) {
-      abort_file("{.path {path}} does not exist.", path)
-    }
-    return(normalizePath(path))
-  }
-  files <- sort(list.files(path, "[.]parquet$", full.names = TRUE))
-  if (length(files) == 0) {
-    abort_file(
-      "There are no files {.file *.parquet} in {.path {path}}.",
-      path
-    )
-  }
-  normalizePath(files)
-}
 
 parquet_rows <- function(path) {
   info <- tryCatch(nanoparquet::read_parquet_info(path), error = function(e) {
@@ -102,11 +100,20 @@ parquet_names <- function(path) {
   schema$name[is.na(schema$num_children)]
 }
 
-# Those of the columns that the file has; n_row: its rows.
-read_parquet_file <- function(path, n_row, columns) {
-  columns <- intersect(columns, parquet_names(path))
+# Those of the columns that the file has, and of its keys; n_row: its rows.
+read_parquet_file <- function(path, n_row, columns, keys) {
+  from_file <- setdiff(columns, names(keys))
+  read <- read_parquet_columns(path, n_row, from_file)
+  of_keys <- lapply(keys[intersect(columns, names(keys))], rep, n_row)
+  frame_of(c(read, of_keys), n_row)
+}
+
+read_parquet_columns <- function(path, n_row, columns) {
+  if (length(columns) > 0) {
+    columns <- intersect(columns, parquet_names(path))
+  }
   if (length(columns) == 0) {
-    return(frame_of(list(), n_row))
+    return(list())
   }
   n_byte <- 8 * n_row * length(columns)
   if (n_byte > setting("parquet_bytes")) {
@@ -122,7 +129,7 @@ read_parquet_file <- function(path, n_row, columns) {
       file = path
     )
   }
-  nanoparquet::read_parquet(path, columns)
+  as.list(nanoparquet::read_parquet(path, columns))
 }
 
 # ---- as a source -------------------------------------------------------------
@@ -139,7 +146,12 @@ source_open.tall_parquet <- function(source, columns = NULL) {
         return(block)
       }
       at <<- at + 1
-      data <- read_parquet_file(source$paths[[at]], source$n_row[[at]], columns)
+      data <- read_parquet_file(
+        source$paths[[at]],
+        source$n_row[[at]],
+        columns,
+        source$keys[at, , drop = FALSE]
+      )
       file <<- frame_reader(data, columns)
     }
   }
@@ -152,8 +164,16 @@ source_open.tall_parquet <- function(source, columns = NULL) {
 
 #' @export
 source_shards.tall_parquet <- function(source) {
-  Map(new_parquet, source$paths, source$n_row, list(source$names),
-    USE.NAMES = FALSE
+  lapply(seq_along(source$paths), parquet_file, source = source)
+}
+
+# The source of one of the files.
+parquet_file <- function(k, source) {
+  new_parquet(
+    source$paths[[k]],
+    source$n_row[[k]],
+    source$names,
+    source$keys[k, , drop = FALSE]
   )
 }
 
@@ -179,9 +199,12 @@ source_fetch.tall_parquet <- function(source, rows, columns = NULL) {
   file <- findInterval(rows - 1, cumsum(source$n_row)) + 1
   before <- cumsum(source$n_row) - source$n_row
   found <- lapply(sort(unique(file)), function(k) {
-    one <- new_parquet(source$paths[[k]], source$n_row[[k]], source$names)
     at <- which(file == k)
-    found <- source_fetch.default(one, rows[at] - before[[k]], names)
+    found <- source_fetch.default(
+      parquet_file(k, source),
+      rows[at] - before[[k]],
+      names
+    )
     list(at = at, rows = found)
   })
   all <- bind_frames(lapply(found, `[[`, "rows"))

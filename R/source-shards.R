@@ -13,7 +13,7 @@ shard_offsets <- function(shards) {
 
 # Can a worker read it? Rows in memory stay where they are.
 can_travel <- function(shard) {
-  inherits(shard, "tall_parquet") ||
+  inherits(shard, c("tall_parquet", "tall_csv")) ||
     inherits(shard, c("tall_stream", "tall_table")) &&
       is.function(shard$open) && !uses_pointer(shard$open)
 }

@@ -6,14 +6,15 @@
 #'
 #' A *source* is anything that hands out its rows block by block, from the first
 #' to the last, as often as it is asked to: a data frame, a matrix, rows in a
-#' file ([tall_store()]), a stream ([tall_stream()]), Parquet files
-#' ([tall_parquet()]). `as_source()` makes one of what users give. A class of
+#' file ([tall_store()]), text files ([tall_csv()]), Parquet files
+#' ([tall_parquet()]), a stream ([tall_stream()]). `as_source()` makes one of what users give. A class of
 #' your own becomes one by a method of `source_open()`, below the class
 #' `tall_source`; the other generics have defaults that make a pass.
 #'
 #' @param x What is to be a source: a data frame (also a tibble or a
 #'   data.table), a numeric matrix, a sparse one of \pkg{Matrix}, a
-#'   [tall_store()], [tall_stream()] or [tall_parquet()], a lazy table
+#'   [tall_store()], [tall_csv()], [tall_parquet()] or [tall_stream()], or paths
+#'   of files for the second and third, by the ends of their names; a lazy table
 #'   (`dplyr::tbl()`, or a query that starts with one), or a list of such,
 #'   which are *shards*: their rows follow one another, and workers may share
 #'   them.
@@ -216,6 +217,7 @@ source_label <- function(source) {
     tall_source_store = "rows in a file",
     tall_stream = "a stream of blocks",
     tall_parquet = "Parquet files",
+    tall_csv = "text files",
     tall_table = "a table in a database",
     tall_shards = "shards"
   )[class(source)[[1]]]

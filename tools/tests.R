@@ -57,8 +57,9 @@ shared_tests <- c(
   "run-(advance|segment|record|chains|plan|rows|sums)" = "sample",
   "run-(bias)" = "bias-coupled",
   "run-(fit-model|resume.*|warnings)" = "sample",
-  "source|source-(blocks|collect|digest|file|frame|parquet|reader|stream)" =
+  "source|source-(blocks|collect|digest|f.*|parquet|reader|stream)" =
     "conformance-source",
+  "source-(csv.*|path|text)" = "source-csv",
   "source-store.*" = "conformance-store",
   "subsample.*" = "conformance-subsample",
   "schedule" = "conformance-schedule",

@@ -83,7 +83,7 @@ test_that("what is no data is said of `data`", {
   three <- list(d, three = 3)
   fault(tall_glm(z ~ x, three), "Element 2 \\(`three`\\) is the number 3")
   fault(tall_glm(z ~ x, list()), "not a list of 0 elements")
-  fault(tall_glm(z ~ x, "rows.csv"), "tall_parquet\\(\\)")
+  fault(tall_glm(z ~ x, "rows.xls"), "end in `.parquet`, or in `.csv`")
   fault(tall_glm(z ~ x, function() NULL), "tall_stream\\(\\)")
   expect_error(as_source(list(1)), "`x` must be", class = "tall_error_input")
 })

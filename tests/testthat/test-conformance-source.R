@@ -116,6 +116,84 @@ test_that("Parquet files", {
   expect_identical(error$column, "k")
 })
 
+test_that("folders of Parquet files say what columns are", {
+  skip_if_not_installed("nanoparquet")
+  folder <- withr::local_tempdir()
+  rows <- mixed_rows()
+  write <- function(rows, ...) {
+    path <- file.path(folder, ...)
+    dir.create(dirname(path), recursive = TRUE, showWarnings = FALSE)
+    nanoparquet::write_parquet(rows, path)
+  }
+  write(rows[1:9, ], "year=2013", "sex=F", "a b=x%2Fy", "0.parquet")
+  write(rows[10, ], "year=2013", "sex=F", "a b=x%2Fy", "1.parquet")
+  none <- "__HIVE_DEFAULT_PARTITION__"
+  write(rows[11:23, ], "year=2014", paste0("sex=", none), "a b=z", "0.parquet")
+  # what others leave beside
+  write(rows, "_temporary", "0.parquet")
+  write(rows, "year=2013", ".hidden.parquet")
+  all <- rows
+  all$year <- rep(c(2013, 2014), c(10, 13))
+  all$sex <- rep(c("F", NA), c(10, 13))
+  all$`a b` <- rep(c("x/y", "z"), c(10, 13))
+  source <- tall_parquet(folder)
+  expect_source(source, all)
+  expect_length(source_shards(source), 3)
+  expect_source(tall_parquet(folder, c("year", "x")), all[c("year", "x")])
+  # of keys alone nothing is read
+  unlink(file.path(folder, "year=2014"), recursive = TRUE)
+  expect_identical(all_rows(source, c("year", "sex")), all[c("year", "sex")])
+  # folders within, without keys
+  plain <- withr::local_tempdir()
+  dir.create(file.path(plain, "b"))
+  nanoparquet::write_parquet(rows[1:3, ], file.path(plain, "a.parquet"))
+  nanoparquet::write_parquet(rows[4:23, ], file.path(plain, "b", "a.parquet"))
+  expect_source(tall_parquet(plain), rows)
+  # a fit reads them
+  n <- 3000
+  big <- withr::with_seed(1, data.frame(x = rnorm(n), k = rep(1:3, n / 3)))
+  big$y <- big$x + big$k + withr::with_seed(2, rnorm(n))
+  parts <- withr::local_tempdir()
+  for (k in 1:3) {
+    dir.create(file.path(parts, paste0("k=", k)))
+    nanoparquet::write_parquet(
+      big[big$k == k, c("x", "y")],
+      file.path(parts, paste0("k=", k), "0.parquet")
+    )
+  }
+  of <- function(data) {
+    tall_glm(y ~ x + factor(k), data, seed = 1, iter = 100, refresh = 0)
+  }
+  expect_equal(
+    coef(of(tall_parquet(parts))),
+    coef(of(big)),
+    tolerance = 1e-6
+  )
+})
+
+test_that("folders of Parquet files that differ are told", {
+  skip_if_not_installed("nanoparquet")
+  folder <- withr::local_tempdir()
+  write <- function(...) {
+    path <- file.path(folder, ...)
+    dir.create(dirname(path), recursive = TRUE, showWarnings = FALSE)
+    nanoparquet::write_parquet(source_rows(), path)
+  }
+  told <- function(text) {
+    error <- expect_error(tall_parquet(folder), class = "tall_error_data")
+    expect_match(conditionMessage(error), text)
+    unlink(file.path(folder, dir(folder)), recursive = TRUE)
+  }
+  write("year=2013", "0.parquet")
+  write("month=1", "0.parquet")
+  told("has year, the first file month")
+  write("year=2013", "0.parquet")
+  write("0.parquet")
+  told("has year, the first file none")
+  write("k=2013", "0.parquet")
+  told("has the column `?k`?, which its folder")
+})
+
 test_that("Parquet files that cannot be read are told", {
   skip_if_not_installed("nanoparquet")
   folder <- withr::local_tempdir()
@@ -277,7 +355,7 @@ test_that("what is no data frame, or no stream, is told", {
   expect_error(tall_stream(), class = "tall_error_input")
   expect_error(tall_stream(a), class = "tall_error_input")
   expect_error(tall_stream(list(function() 1, 2)), class = "tall_error_input")
-  for (x in list("file.csv", 1:3, NULL, list(), list(1), matrix("a"), mean)) {
+  for (x in list("file.xls", 1:3, NULL, list(), list(1), matrix("a"), mean)) {
     expect_error(as_source(x), class = "tall_error_input")
   }
 })

@@ -139,29 +139,30 @@ test_that("the source of vignette(\"add-a-member\") obeys the laws", {
   made <- guide_functions(code)
   local_methods(made)
   entry <- Filter(function(e) {
-    identical(e[[1]], quote(test_that)) && e[[2]] == "text files"
+    identical(e[[1]], quote(test_that)) && e[[2]] == "text of fixed width"
   }, as.list(code))
   expect_length(entry, 1)
   laws <- new.env(parent = environment())
-  laws$tall_csv <- made$tall_csv
+  laws$tall_fwf <- made$tall_fwf
   eval(entry[[1]][[3]], laws)
+  of <- function(rows) {
+    file <- withr::local_tempfile(.local_envir = parent.frame())
+    text <- lapply(rows, function(x) ifelse(is.na(x), "", as.character(x)))
+    writeLines(do.call(paste0, lapply(text, formatC, width = 9)), file)
+    types <- vapply(rows, function(column) class(column)[[1]], "")
+    made$tall_fwf(file, rep(9, length(types)), types)
+  }
   # in several blocks, whose factors have their own levels
   made$block_rows <- 4
   rows <- mixed_rows()
   rows$group <- as.character(rows$group)
-  file <- withr::local_tempfile(fileext = ".csv")
-  utils::write.csv(rows, file, row.names = FALSE)
-  types <- vapply(rows, function(column) class(column)[[1]], "")
-  expect_source(made$tall_csv(file, types), rows)
+  expect_source(of(rows), rows)
   # and fits as any other
   rows <- source_rows(200)
-  file <- withr::local_tempfile(fileext = ".csv")
-  utils::write.csv(rows, file, row.names = FALSE)
   draws <- function(data) {
     tall_glm(x ~ k, data = data, seed = 1, refresh = 0)$draws
   }
-  from_file <- draws(made$tall_csv(file, vapply(rows, class, "")))
-  expect_identical(from_file, draws(tall_stream(opener(rows, 4))))
+  expect_identical(draws(of(rows)), draws(tall_stream(opener(rows, 4))))
 })
 
 test_that("the front end of vignette(\"add-a-member\") fits as tall_glm()", {
@@ -206,7 +207,7 @@ test_that("files that vignette(\"add-a-member\") names are there", {
   named <- unique(sub("[.]$", "", named))
   expect_gt(length(named), 20)
   # of the examples
-  new <- "(geometric|tula|columns|source-csv|front-logit)[.][cR]$|<name>"
+  new <- "(geometric|tula|columns|source-fwf|front-logit)[.][cR]$|<name>"
   named <- grep(new, named, invert = TRUE, value = TRUE)
   is_there <- lengths(lapply(file.path(root, named), Sys.glob)) > 0
   expect_identical(named[!is_there], character())
