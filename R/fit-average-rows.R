@@ -67,21 +67,20 @@ average_n <- function(request) {
 
 # Is the average expanded? size: numbers of an exact one.
 expands <- function(request, size) {
-  is_linear <- inherits(request$fit, "tall_glm") &&
-    !inherits(request$fit, "tall_dpar") && is.null(request$at)
-  if (request$method == "expansion" && !is_linear) {
+  is_possible <- !is.null(expansion_of(request$fit, request))
+  if (request$method == "expansion" && !is_possible) {
     abort_tall(
       "unsupported",
       c(
-        "{.code method = \"expansion\"} is for functions of one linear
-         predictor.",
+        "{.code method = \"expansion\"} is for smooth functions of linear
+         predictors, without effects that are integrated out.",
         i = "{.code method = \"exact\"} with {.arg ndraws} takes fewer draws."
       ),
       argument = "method"
     )
   }
   is_large <- is.na(size) || size > setting("average_exact")
-  is_linear && switch(
+  is_possible && switch(
     request$method,
     exact = FALSE,
     expansion = TRUE,

@@ -68,8 +68,18 @@
 #' t) - a_i - a_i' t - a_i'' t^2 / 2} with \eqn{t = x_i^T \delta}{t = x_i'd},
 #' over some 200 rows drawn at random. Its standard error over these rows, in
 #' posterior standard deviations of the average, is printed as the error of the
-#' expansion. A draw costs \eqn{d^2}, whatever the number of rows. It is for
-#' fits of [tall_glm()] and [tall_gam()] with one linear predictor; others take
+#' expansion. A draw costs \eqn{d^2}, whatever the number of rows.
+#'
+#' Where \eqn{a} is a function of several predictors, the sums are of all its
+#' first and second derivatives, and \eqn{\theta} has the coefficients of each:
+#' of [formulas of two parameters][tall_glm] both, of classes those of each, or
+#' the thresholds. Of times to an event
+#' \eqn{\theta} has the log of the shape or of `sigma`; of proportional hazards
+#' instead, in each stratum, the log of the cumulative hazard at `times` (of
+#' `"rmst"` at 16 times up to it), or of the hazard, that a draw has. It is for
+#' fits of [tall_glm()], [tall_gam()], [tall_polr()], [tall_multinom()] and
+#' [tall_surv()]. Group-level effects and frailties that are integrated out,
+#' networks, and medians where the hazard is in pieces, which have bends, take
 #' each draw at each row, of many rows with fewer draws.
 #'
 #' Slopes are differences over a ten-thousandth of the variable's range, divided
