@@ -167,7 +167,8 @@ softmax_expansion <- function(fit, type) {
 # Logs of those that are sampled, draws x parameters.
 log_aux_draws <- function(fit, draws) {
   at <- which(is.na(known_aux(fit)))
-  log(as.matrix(draws$aux %||% numeric())[, at, drop = FALSE])
+  aux <- matrix(draws$aux %||% numeric(), nrow(draws$theta))
+  log(aux[, at, drop = FALSE])
 }
 
 # As one draw has them, a row. log_aux: predictors that are the same in all

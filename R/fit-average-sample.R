@@ -74,6 +74,9 @@ least_of <- function(old, new, n) {
 
 dense_rows <- function(rows) {
   rows$x <- as.matrix(rows$x)
+  if (!is.null(rows$zeros)) {
+    rows$zeros <- dense_rows(rows$zeros)
+  }
   rows
 }
 

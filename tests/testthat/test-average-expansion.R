@@ -56,6 +56,11 @@ several_members <- list(
   medians = list(
     fit = function(...) tall_surv(Surv(time, status) ~ x, ..., "loglogistic"),
     args = list(type = "median")
+  ),
+  hurdles = list(
+    fit = function(...) {
+      tall_glm(list(count ~ x, hu ~ g), ..., family = hurdle_negbinomial())
+    }
   )
 )
 
@@ -99,6 +104,9 @@ shrink_draws <- function(fit, draws, by) {
     centre + by * (x - centre)
   }
   draws$theta <- nearer(draws$theta)
+  if (!is.null(draws$zeros)) {
+    draws$zeros$theta <- nearer(draws$zeros$theta)
+  }
   if (has_pieces(fit$family)) {
     draws$aux <- nearer(draws$aux)
   } else if (!is.null(draws$aux)) {
@@ -110,12 +118,12 @@ shrink_draws <- function(fit, draws, by) {
 # Of the average over rows of each part, how far the second order is from the
 # exact values: a standard deviation over draws.
 second_order_error <- function(fit, request, data, by) {
-  draws <- shrink_draws(fit, choose_draws(fit, NULL, resample = TRUE), by)
+  draws <- shrink_draws(fit, average_draws(fit, NULL), by)
   expansion <- expansion_of(fit, request)
   theta <- expansion$theta(draws)
   centre <- colMeans(theta)
   away <- theta - rep(centre, each = nrow(theta))
-  rows <- prediction_rows(fit, data)
+  rows <- average_design(fit, data, NULL)
   blocks <- expansion$blocks(rows)
   slopes <- expand_rows(expansion, blocks, centre)
   weight <- rep(1 / nrow(data), nrow(data))

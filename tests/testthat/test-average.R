@@ -468,7 +468,6 @@ test_that("averages that cannot be had are told", {
   )
   expect_refusals(
     "tall_error_unsupported",
-    average_predictions(run_average(count ~ x, data, hurdle_poisson())),
     average_slopes(tall_glm.fit(
       cbind(x = data$x),
       data$y,
