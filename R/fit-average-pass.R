@@ -18,13 +18,14 @@ average_values <- function(request, rows, draws) {
 # f(list(data, weight, key, n_missing)) of blocks of the rows: their columns,
 # weights, the values of `by`, and how many were left out for missing values.
 each_average_block <- function(request, f) {
-  fit <- request$fit
+  fit <- fit_of_all_rows(request$fit)
   newdata <- request$newdata
-  needed <- average_columns(fit)
+  needed <- average_columns(request$fit)
+  n_coef <- sum(vapply(average_fits(request$fit), `[[`, 0, "n_coef"))
   left <- 0
   take <- function(data) {
     # blocks, and the designs made of them: R would let them grow with the data
-    left <<- left + 8 * nrow(data) * (4 * ncol(data) + 10 * fit$n_coef)
+    left <<- left + 8 * nrow(data) * (4 * ncol(data) + 10 * n_coef)
     if (left > 4 * gc_bytes) {
       left <<- 0
       gc(full = FALSE)
@@ -110,20 +111,29 @@ column_of <- function(data, name, arg) {
 
 # Columns that predictors are made of.
 average_columns <- function(fit) {
-  grouping <- if (has_groups(fit)) all.vars(stats::formula(fit)[[3]])
-  union(held_names(fit), intersect(grouping, fit$columns))
+  unique(unlist(lapply(average_fits(fit), function(fit) {
+    grouping <- if (has_groups(fit)) all.vars(stats::formula(fit)[[3]])
+    union(held_names(fit), intersect(grouping, fit$columns))
+  })))
 }
 
 # The data frame that a fit was made of.
 average_data <- function(request) {
+  missing <- function(names) {
+    is_by <- names[[1]] %in% request$by
+    abort_missing_columns(names[[1]], if (is_by) "by" else "wts")
+  }
+  if (is_hurdle_fit(request$fit)) {
+    data <- hurdle_data(request$fit, NULL)
+    unknown <- setdiff(c(request$by, request$wts), names(data))
+    if (length(unknown) > 0) missing(unknown)
+    return(data)
+  }
   data_as_it_was(
     request$fit,
     c(average_columns(request$fit), request$by, request$wts),
     data = NULL,
-    missing = function(names) {
-      is_by <- names[[1]] %in% request$by
-      abort_missing_columns(names[[1]], if (is_by) "by" else "wts")
-    },
+    missing = missing,
     hint = "Give {.arg newdata}, the rows that averages are over."
   )
 }
@@ -135,11 +145,11 @@ changed_rows <- function(request, data) {
   function(set) {
     if (length(setdiff(names(set), ".shift")) > 0) {
       data <- changed_block(data, set)
-      return(prediction_rows(request$fit, data, groups = request$groups))
+      return(average_design(request$fit, data, request$groups))
     }
     if (is.null(as_they_are)) {
       as_they_are <<-
-        prediction_rows(request$fit, data, groups = request$groups)
+        average_design(request$fit, data, request$groups)
     }
     out <- as_they_are
     out$offset <- out$offset + (set$.shift %||% 0)

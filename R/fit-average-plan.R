@@ -8,7 +8,7 @@
 # none.
 
 prediction_plan <- function(fit, variables) {
-  known <- covariates_of(fit, "average_predictions")
+  known <- average_covariates(fit, "average_predictions")
   if (is.null(variables)) {
     return(list(
       sets = list(list()),
@@ -53,7 +53,7 @@ prediction_plan <- function(fit, variables) {
 }
 
 comparison_plan <- function(fit, variables, comparison) {
-  known <- covariates_of(fit, "average_comparisons")
+  known <- average_covariates(fit, "average_comparisons")
   variables <- variables %||% check_has_covariates(known)
   if (is.character(variables)) {
     variables <- stats::setNames(vector("list", length(variables)), variables)
@@ -67,7 +67,7 @@ comparison_plan <- function(fit, variables, comparison) {
 }
 
 slope_plan <- function(fit, variables) {
-  known <- covariates_of(fit, "average_slopes")
+  known <- average_covariates(fit, "average_slopes")
   variables <- variables %||% check_has_covariates(known)
   if (!is.character(variables) || length(variables) == 0) {
     abort_expected(variables, "names of covariates")
@@ -143,6 +143,10 @@ plan_of_steps <- function(steps, comparison) {
     )
   })
   list(sets = sets[!duplicated(key)], estimands = estimands)
+}
+
+average_covariates <- function(fit, f) {
+  unique(unlist(lapply(average_fits(fit), covariates_of, f)))
 }
 
 check_has_covariates <- function(known) {
@@ -260,6 +264,13 @@ check_variable_list <- function(variables, known, allow_null = FALSE) {
 # that a fit has, of some of its data, or of a source's first rows with all
 # levels.
 average_ends <- function(fit) {
+  # zeros of a hurdle model know all rows
+  ends <- lapply(rev(unname(average_fits(fit))), average_fit_ends)
+  ends <- do.call(c, ends)
+  ends[!duplicated(names(ends))]
+}
+
+average_fit_ends <- function(fit) {
   if (!is.null(fit[["sketch"]])) {
     return(fit$sketch$ends)
   }

@@ -6,15 +6,15 @@
 average_rows <- function(request, plan) {
   fit <- request$fit
   n <- average_n(request)
-  asked <- request$n_draw %||% posterior::ndraws(fit$draws)
+  asked <- request$n_draw %||% posterior::ndraws(drawn_fit(fit)$draws)
   parts <- average_parts(request)
   n_value <- n * length(plan$sets) * max(1, nrow(parts))
   is_expanded <- expands(request, n_value * asked)
   n_draw <- request$n_draw
   if (!is_expanded) {
-    n_draw <- n_draw %||% affordable_draws(fit, n_value)
+    n_draw <- n_draw %||% affordable_draws(drawn_fit(fit), n_value)
   }
-  draws <- choose_draws(fit, n_draw, resample = TRUE)
+  draws <- average_draws(fit, n_draw)
   pass <- if (is_expanded) {
     expansion_pass(request, plan, draws)
   } else {
@@ -61,27 +61,26 @@ average_n <- function(request) {
   } else if (is.data.frame(newdata)) {
     nrow(newdata)
   } else {
-    n_passed_over(fit, newdata)
+    n_passed_over(fit_of_all_rows(fit), newdata)
   }
 }
 
 # Is the average expanded? size: numbers of an exact one.
 expands <- function(request, size) {
-  is_linear <- inherits(request$fit, "tall_glm") &&
-    !inherits(request$fit, "tall_dpar") && is.null(request$at)
-  if (request$method == "expansion" && !is_linear) {
+  is_possible <- !is.null(expansion_of(request$fit, request))
+  if (request$method == "expansion" && !is_possible) {
     abort_tall(
       "unsupported",
       c(
-        "{.code method = \"expansion\"} is for functions of one linear
-         predictor.",
+        "{.code method = \"expansion\"} is for smooth functions of linear
+         predictors, without effects that are integrated out.",
         i = "{.code method = \"exact\"} with {.arg ndraws} takes fewer draws."
       ),
       argument = "method"
     )
   }
   is_large <- is.na(size) || size > setting("average_exact")
-  is_linear && switch(
+  is_possible && switch(
     request$method,
     exact = FALSE,
     expansion = TRUE,

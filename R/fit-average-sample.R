@@ -17,9 +17,10 @@ rest_error <- function(rest, part) {
 # numbers.
 #
 # $choose(of): which of a block's rows enter, and the numbers they have.
-# $keep(set, chosen, rows, slopes, weight): these rows of a set.
-# $rows(set, g): list(x, offset, slopes, weight, share), of a set and a group,
-# and which share of the group's rows they are.
+# $keep(set, chosen, rows, slopes, weight): these rows of a set, and what slopes
+# they have (vectors and matrices with a row for each, or lists of such).
+# $rows(set, g): list(rows, slopes, weight, share), of a set and a group, and
+# which share of the group's rows they are.
 average_reservoir <- function() {
   kept <- list()
   number <- 0
@@ -44,10 +45,9 @@ average_reservoir <- function() {
       at <- chosen[[g]]$at
       own <- list(
         u = chosen[[g]]$u,
-        x = as.matrix(design_rows(rows$x, at)),
-        offset = rows$offset[at],
+        rows = dense_rows(some_rows(rows, at)),
         weight = weight[at],
-        slopes = lapply(slopes, `[`, at)
+        slopes = select_nested(slopes, at)
       )
       key <- paste(set, g)
       kept[[key]] <<- least_of(kept[[key]], own, average_sample$most)
@@ -68,16 +68,30 @@ average_reservoir <- function() {
 
 # The n rows of both with the smallest numbers.
 least_of <- function(old, new, n) {
-  x <- rbind(old$x, new$x)
-  u <- c(old$u, new$u)
-  at <- utils::head(order(u), n)
-  list(
-    u = u[at],
-    x = x[at, , drop = FALSE],
-    offset = c(old$offset, new$offset)[at],
-    weight = c(old$weight, new$weight)[at],
-    slopes = lapply(stats::setNames(nm = names(new$slopes)), function(name) {
-      c(old$slopes[[name]], new$slopes[[name]])[at]
-    })
-  )
+  both <- if (is.null(old)) new else join_nested(old, new)
+  select_nested(both, utils::head(order(both$u), n))
+}
+
+dense_rows <- function(rows) {
+  rows$x <- as.matrix(rows$x)
+  if (!is.null(rows$zeros)) {
+    rows$zeros <- dense_rows(rows$zeros)
+  }
+  rows
+}
+
+# Some rows of vectors, matrices and lists of such; and those of two, one after
+# the other.
+select_nested <- function(x, at) {
+  if (is.list(x)) lapply(x, select_nested, at) else select_rows(x, at)
+}
+
+join_nested <- function(x, y) {
+  if (is.list(x)) {
+    Map(join_nested, x, y)
+  } else if (is.matrix(x)) {
+    rbind(x, y)
+  } else {
+    c(x, y)
+  }
 }

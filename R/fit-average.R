@@ -34,8 +34,9 @@
 #' @param type (string or `NULL`) `"response"`: expected responses, of classes
 #'   their probabilities; `"link"`: linear predictors. Of times to an event a
 #'   `type` of [predict.tall_surv()]: `"survival"`, `"cumhaz"`, `"hazard"` or
-#'   `"rmst"` at `times`, `"median"`, `"risk"` or `"link"`. `NULL`:
-#'   `"response"`, of times `"survival"`.
+#'   `"rmst"` at `times`, `"median"`, `"risk"` or `"link"`. Of
+#'   [hurdles][tall_hurdle] a `type` of their `predict()`: `"response"`,
+#'   `"zero"` or `"count"`. `NULL`: `"response"`, of times `"survival"`.
 #' @param times (numbers or `NULL`) Of times to an event: when, a row of the
 #'   table for each; what averages are then is the *standardised* survival
 #'   probability, and what it is compared with.
@@ -68,8 +69,18 @@
 #' t) - a_i - a_i' t - a_i'' t^2 / 2} with \eqn{t = x_i^T \delta}{t = x_i'd},
 #' over some 200 rows drawn at random. Its standard error over these rows, in
 #' posterior standard deviations of the average, is printed as the error of the
-#' expansion. A draw costs \eqn{d^2}, whatever the number of rows. It is for
-#' fits of [tall_glm()] and [tall_gam()] with one linear predictor; others take
+#' expansion. A draw costs \eqn{d^2}, whatever the number of rows.
+#'
+#' Where \eqn{a} is a function of several predictors, the sums are of all its
+#' first and second derivatives, and \eqn{\theta} has the coefficients of each:
+#' of [formulas of two parameters][tall_glm] and [hurdles][tall_hurdle] both,
+#' of classes those of each, or the thresholds. Of times to an event
+#' \eqn{\theta} has the log of the shape or of `sigma`; of proportional hazards
+#' instead, in each stratum, the log of the cumulative hazard at `times` (of
+#' `"rmst"` at 16 times up to it), or of the hazard, that a draw has. It is for
+#' fits of [tall_glm()], [tall_gam()], [tall_polr()], [tall_multinom()] and
+#' [tall_surv()]. Group-level effects and frailties that are integrated out,
+#' networks, and medians where the hazard is in pieces, which have bends, take
 #' each draw at each row, of many rows with fewer draws.
 #'
 #' Slopes are differences over a ten-thousandth of the variable's range, divided
@@ -86,8 +97,8 @@
 #' @section Conditions: `tall_error_input` for variables that are not in the
 #'   model, levels it does not know, more groups than 1,000, groups by what is
 #'   changed, negative weights; `tall_error_stale` where the data of the fit
-#'   cannot be found; `tall_error_unsupported` for hurdles, and an expansion of
-#'   what is not linear.
+#'   cannot be found; `tall_error_unsupported` for an expansion of what has
+#'   none.
 #' @references Arel-Bundock, Greifer & Heiss (2024). How to interpret
 #'   statistical models using marginaleffects for R and Python. *Journal of
 #'   Statistical Software* 111(9).
@@ -189,7 +200,7 @@ average_request <- function(fit, newdata, by, wts, re_formula) {
   }
   check_string(wts, allow_null = TRUE)
   is_rows <- is.null(newdata) || is.data.frame(newdata) ||
-    is_passed_over(fit, newdata)
+    is_passed_over(fit_of_all_rows(fit), newdata)
   if (!is_rows) {
     abort_expected(newdata, "a data frame, a source or NULL")
   }
@@ -198,7 +209,7 @@ average_request <- function(fit, newdata, by, wts, re_formula) {
     newdata = newdata,
     by = by,
     wts = wts,
-    groups = group_request(fit, re_formula)
+    groups = average_group_request(fit, re_formula)
   )
 }
 
@@ -207,18 +218,25 @@ average_request <- function(fit, newdata, by, wts, re_formula) {
 ask_scale <- function(request, type, times, dpar, method, ndraws) {
   fit <- request$fit
   is_surv <- inherits(fit, "tall_surv")
-  types <- if (is_surv) averaged_times else c("response", "link")
+  types <- averaged_types(fit)
   request$type <- check_choice(type %||% types[[1]], types, arg = "type")
   request$at <- average_times(request$type, times, is_surv)
   request$dpar <- average_dpar(fit, dpar)
   request$method <- check_choice(method, c("auto", "exact", "expansion"))
-  request$n_draw <- check_draws(fit, NULL, ndraws)
+  request$n_draw <- check_draws(drawn_fit(fit), NULL, ndraws)
   request
 }
 
-averaged_times <- c(
-  "survival", "rmst", "cumhaz", "hazard", "median", "risk", "link"
-)
+# The first is the usual one.
+averaged_types <- function(fit) {
+  if (inherits(fit, "tall_surv")) {
+    c("survival", "rmst", "cumhaz", "hazard", "median", "risk", "link")
+  } else if (is_hurdle_fit(fit)) {
+    c("response", "zero", "count")
+  } else {
+    c("response", "link")
+  }
+}
 
 average_times <- function(type, times, is_surv) {
   if (is_surv && type != "link") {
@@ -245,19 +263,8 @@ average_dpar <- function(fit, dpar) {
 }
 
 check_average_fit <- function(fit) {
-  if (!inherits(fit, "tall_hurdle")) {
-    check_spec(fit, "tall_regression", "tall_glm()")
-  }
-  if (inherits(fit, "tall_hurdle")) {
-    abort_tall(
-      "unsupported",
-      c(
-        "Averages are not of hurdles, whose two parts are fits of their own.",
-        i = "{.code posterior_epred(fit)} has draws of each row, and
-             {.fn rowMeans} their averages."
-      ),
-      argument = "fit"
-    )
+  for (part in average_fits(fit)) {
+    check_spec(part, "tall_regression", "tall_glm()", arg = "fit")
   }
 }
 

@@ -200,8 +200,18 @@ mean_above <- function(fit, data, draws) {
   if (is.null(find_response(fit$counts$family)$instead)) {
     return(posterior_epred.tall_regression(fit$counts, data, draws))
   }
-  rate <- exp(posterior_linpred.tall_regression(fit$counts, FALSE, data, draws))
+  eta <- posterior_linpred.tall_regression(fit$counts, FALSE, data, draws)
   size <- choose_draws(fit$counts, draws, resample = TRUE)$aux
+  counts_above(fit$counts$family, eta, size)
+}
+
+# The same of predictors, draws x rows; aux: of draws.
+counts_above <- function(family, eta, aux) {
+  if (is.null(find_response(family)$instead)) {
+    return(response_mean(family, eta))
+  }
+  rate <- exp(eta)
+  size <- as.numeric(aux)
   rate / -expm1(-size * log1p(rate / size))
 }
 

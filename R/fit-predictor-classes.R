@@ -65,20 +65,20 @@ softmax_probs <- function(eta) {
 # cuts: thresholds, draws x classes but one.
 ordered_probs <- function(fit, eta, cuts) {
   n <- length(fit$response_levels)
-  below <- if (fit$method == "probit") stats::pnorm else stats::plogis
   out <- array(0, c(dim(eta), n))
   cut <- function(k) {
     if (k == 0) -Inf else if (k == n) Inf else cuts[, k]
   }
   for (k in seq_len(n)) {
-    u <- cut(k) - eta
-    v <- cut(k - 1) - eta
-    upper <- v > 0
-    value <- below(u) - below(v)
-    flipped <- below(-v) - below(-u)
-    out[, , k] <- ifelse(upper, flipped, value)
+    out[, , k] <- class_between(fit, cut(k - 1) - eta, cut(k) - eta)
   }
   out
+}
+
+# The probability of what is between v and u.
+class_between <- function(fit, v, u) {
+  below <- if (fit$method == "probit") stats::pnorm else stats::plogis
+  ifelse(v > 0, below(-v) - below(-u), below(u) - below(v))
 }
 
 #' @export

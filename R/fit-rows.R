@@ -128,6 +128,10 @@ some_rows <- function(rows, at) {
   vectors <- intersect(vectors, names(rows))
   rows[vectors] <- lapply(rows[vectors], select_rows, at)
   rows$x <- design_rows(rows$x, at)
+  if (!is.null(rows$zeros)) {
+    # of a hurdle model
+    rows$zeros <- some_rows(rows$zeros, at)
+  }
   if (!is.null(rows$factors)) {
     rows$factors <- lapply(rows$factors, some_of_factor, at = at)
   }

@@ -205,20 +205,24 @@ surv_values <- function(fit, rows, draws, type, at) {
 
 row_surv_values <- function(fit, rows, draws, type, at) {
   eta <- predictor(fit, rows, draws, "link")
-  family <- fit$family
+  predicted_times(fit$family, eta, draws$aux, type, at)
+}
+
+# eta: draws x rows; aux: of draws.
+predicted_times <- function(family, eta, aux, type, at) {
   switch(
     type,
     risk = exp(eta),
-    survival = exp(log_survival(family, eta, at, draws$aux)),
-    cumhaz = -log_survival(family, eta, at, draws$aux),
+    survival = exp(log_survival(family, eta, at, aux)),
+    cumhaz = -log_survival(family, eta, at, aux),
     hazard = exp(
-      time_density(family, eta, at, 1, draws$aux) -
-        log_survival(family, eta, at, draws$aux)
+      time_density(family, eta, at, 1, aux) -
+        log_survival(family, eta, at, aux)
     ),
-    rmst = restricted_mean(family, eta, at, draws$aux),
+    rmst = restricted_mean(family, eta, at, aux),
     quantile = ,
     median = {
-      aux <- aux_matrix(family, draws$aux, nrow(eta))
+      aux <- aux_matrix(family, aux, nrow(eta))
       find_response(family)$quantile(at, exp(eta), aux)
     }
   )

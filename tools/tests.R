@@ -30,6 +30,7 @@ shared_tests <- c(
   "fit-(regression|responses|rows|predictor.*|new-data|predict-fun)" =
     "predict",
   "fit-(emmeans|insight|marginal|tidybayes|stan|test-data)" = "ecosystem",
+  "fit-average-(differences|functions|times)" = "average-expansion",
   "fit-savage-dickey" = "hypothesis",
   "fit-write-.*" = "write",
   "fit-(guard|remote)" = "remote-fit",

@@ -193,7 +193,7 @@ methods_of <- function(fit) {
     "design_of", "predictor", "predicted_names", "predictor_moments",
     "join_draws", "log_density", "read_response", "held_out_monitor",
     "level_effects", "level_moments", "see_engine", "response_law",
-    "row_residuals")
+    "row_residuals", "expansion_of")
   draws <- c("pairs", "plot", "pp_check")
   # those that fit again take as long as a run
   others <- c("epred_draws", "linpred_draws", "model_info", "model_parameters",
