@@ -14,8 +14,7 @@
 expansion_pass <- function(request, plan, draws) {
   fit <- request$fit
   groups <- average_groups(request$by)
-  centre <- colMeans(draws$theta)
-  at_centre <- list(theta = t(centre), aux = NULL, cores = draws$cores)
+  at_centre <- centre_draws(draws)
   cells <- list()
   sample <- average_reservoir()
   add <- function(block) {
@@ -39,56 +38,73 @@ expansion_pass <- function(request, plan, draws) {
     }
   }
   finish <- function() {
-    weights <- groups$weights()
-    at <- groups$order()
-    away <- draws$theta - rep(centre, each = nrow(draws$theta))
-    # those of the last two sets, which slopes share
-    known <- list()
-    part_of <- function(set, g) {
-      key <- paste(set, g)
-      if (is.null(known[[key]])) {
-        known[[key]] <<- make_part(set, g)
-        known <<- utils::tail(known, 2)
-      }
-      known[[key]]
-    }
-    make_part <- function(set, g) {
-      cell <- cells[[paste(set, g)]]
-      kept <- sample$rows(set, g)
-      t <- tcrossprod(away, kept$x)
-      slopes <- lapply(kept$slopes, rep, each = nrow(away))
-      exact <- predictor(fit, kept[c("x", "offset")], draws, request$type)
-      list(
-        value = (cell$value + drop(away %*% cell$first) +
-          rowSums((away %*% cell$second) * away) / 2) / weights[[g]],
-        rest = matrix(exact, nrow(away)) - slopes$value - slopes$first * t -
-          slopes$second * t^2 / 2,
-        weight = kept$weight / sum(kept$weight),
-        share = kept$share
-      )
-    }
-    # the last one, which slopes share, too
-    key <- found <- NULL
-    list(
-      groups = groups$table()[at, , drop = FALSE],
-      estimate = function(estimand, g, k) {
-        own <- list(g, estimand[c("low", "high", "unit", "comparison")])
-        if (!identical(own, key)) {
-          key <<- own
-          found <<- expand_estimand(
-            estimand,
-            function(set) part_of(set, at[[g]])
-          )
-        }
-        times <- coefficient_draws(estimand, draws$theta)
-        list(
-          value = found$value * times,
-          error = found$error * sqrt(mean(times^2))
-        )
-      }
-    )
+    expanded_averages(request, draws, list(
+      groups = groups,
+      cell = function(set, g) cells[[paste(set, g)]],
+      sample = sample$rows
+    ))
   }
   list(add = add, finish = finish)
+}
+
+# The posterior mean, as draws are.
+centre_draws <- function(draws) {
+  list(theta = t(colMeans(draws$theta)), aux = NULL, cores = draws$cores)
+}
+
+# list(groups, estimate) as of average_rows(). summed: list(groups, of
+# average_groups(); cell(set, g), its sums; sample(set, g), rows of it).
+expanded_averages <- function(request, draws, summed) {
+  weights <- summed$groups$weights()
+  at <- summed$groups$order()
+  centre <- colMeans(draws$theta)
+  away <- draws$theta - rep(centre, each = nrow(draws$theta))
+  # those of the last two sets, which slopes share
+  known <- list()
+  part_of <- function(set, g) {
+    key <- paste(set, g)
+    if (is.null(known[[key]])) {
+      known[[key]] <<- make_part(set, g)
+      known <<- utils::tail(known, 2)
+    }
+    known[[key]]
+  }
+  make_part <- function(set, g) {
+    cell <- summed$cell(set, g)
+    kept <- summed$sample(set, g)
+    t <- tcrossprod(away, kept$x)
+    slopes <- lapply(kept$slopes, rep, each = nrow(away))
+    rows <- kept[c("x", "offset")]
+    exact <- predictor(request$fit, rows, draws, request$type)
+    list(
+      value = (cell$value + drop(away %*% cell$first) +
+        rowSums((away %*% cell$second) * away) / 2) / weights[[g]],
+      rest = matrix(exact, nrow(away)) - slopes$value - slopes$first * t -
+        slopes$second * t^2 / 2,
+      weight = kept$weight / sum(kept$weight),
+      share = kept$share
+    )
+  }
+  # the last one, which slopes share, too
+  key <- found <- NULL
+  list(
+    groups = summed$groups$table()[at, , drop = FALSE],
+    estimate = function(estimand, g, k) {
+      own <- list(g, estimand[c("low", "high", "unit", "comparison")])
+      if (!identical(own, key)) {
+        key <<- own
+        found <<- expand_estimand(
+          estimand,
+          function(set) part_of(set, at[[g]])
+        )
+      }
+      times <- coefficient_draws(estimand, draws$theta)
+      list(
+        value = found$value * times,
+        error = found$error * sqrt(mean(times^2))
+      )
+    }
+  )
 }
 
 # list(value, first, second) of a(eta) of these rows, by differences of five
