@@ -6,7 +6,7 @@
 # What a query asks, list:
 #   request, tables, theta  theta: where the expansion is
 #   s        how the rows are read, see R/design-sql.R
-#   counted  the same of the rows that count, which lack nothing
+#   counted  the same of the rows that count, of which all is known
 #   by       names that the columns `by` have in queries: g1, ...
 #   mean     of a row, see mean_in_sql()
 
@@ -81,6 +81,7 @@ average_ask <- function(request, tables, draws) {
   check_mean(mean, fit$family, request$type)
   counted <- s
   counted$is_complete <- TRUE
+  counted["flag"] <- list(NULL)
   list(
     request = request,
     tables = tables,
@@ -260,10 +261,11 @@ set_query <- function(table, set, ask) {
     }
     sql_translate(e, con)
   }
-  rows <- add_columns(rows, list(
-    value = weighed(mean$value),
-    slope = weighed(mean$first)
-  ))
+  is_bent <- !identical(mean$second, 0)
+  rows <- add_columns(rows, lapply(c(
+    list(value = mean$value, slope = mean$first),
+    if (is_bent) list(bend = mean$second)
+  ), weighed))
   own <- quote_names(con, "value")
   sums <- c(
     n = "COUNT(*)",
@@ -271,8 +273,7 @@ set_query <- function(table, set, ask) {
     value = paste0("SUM(", own, ")"),
     first_aggregates("g", times_parts(rows, "slope"))
   )
-  if (!identical(mean$second, 0)) {
-    rows <- add_columns(rows, list(bend = weighed(mean$second)))
+  if (is_bent) {
     h <- names_of_parts(rows, "h")
     rows <- add_columns(rows, stats::setNames(times_parts(rows, "bend"), h))
     sums <- c(sums, product_aggregates("h", quote_names(con, h), rows$u))
