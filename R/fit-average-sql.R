@@ -7,11 +7,12 @@
 #   request, tables, theta  theta: where the expansion is
 #   s        how the rows are read, see R/design-sql.R
 #   counted  the same of the rows that count, of which all is known
+#   rows     of each table, the rows that count, see counted_rows()
 #   by       names that the columns `by` have in queries: g1, ...
 #   mean     of a row, see mean_in_sql()
 
-# list(groups, estimate, n_row, n_missing), see average_rows(); NULL: R reads the
-# rows.
+# list(groups, estimate, n_row, n_missing), see average_rows(); NULL: R reads
+# the rows.
 expansion_by_sql <- function(request, plan, draws) {
   fit <- request$fit
   newdata <- request$newdata
@@ -45,7 +46,8 @@ expansion_by_sql <- function(request, plan, draws) {
 sum_sets <- function(request, plan, draws, tables) {
   ask <- average_ask(request, tables, draws)
   counts <- count_groups(ask)
-  ask$s$n_cells <- ask$counted$n_cells <- counts$n_cells
+  ask$counted$n_cells <- counts$n_cells
+  ask$rows <- lapply(tables, counted_rows, ask = ask)
   cells <- lapply(plan$sets, set_sums, ask = ask, counts = counts)
   sample <- sample_groups(ask, plan, counts)
   out <- expanded_averages(request, draws, list(
@@ -215,7 +217,7 @@ count_query <- function(table, ask) {
 # list(value, first, second) of each group, as add_cell() has them.
 set_sums <- function(set, ask, counts) {
   s <- ask$counted
-  made <- lapply(ask$tables, set_query, set = set, ask = ask)
+  made <- lapply(ask$rows, set_query, set = set, ask = ask)
   each <- cells_of_tables(s, ask$tables, made, ask$by)
   sums <- do.call(rbind, lapply(each, `[[`, "sums"))
   keys <- do.call(rbind, lapply(each, `[[`, "keys"))
@@ -245,10 +247,9 @@ set_sums <- function(set, ask, counts) {
 }
 
 # list(rows, sums, alone), as of sum_by_cells().
-set_query <- function(table, set, ask) {
+set_query <- function(rows, set, ask) {
   s <- ask$counted
   mean <- ask$mean
-  rows <- counted_rows(ask, table)
   kept <- c(ask$by, if (!is.null(ask$request$wts)) "wt")
   rows <- change_columns(rows, s, set, kept)
   rows <- add_parts(rows, s, kept)
@@ -283,7 +284,7 @@ set_query <- function(table, set, ask) {
 
 # The rows that count, as sql_rows() has them, with their own columns. rates: of
 # those that are drawn, see sample_rates().
-counted_rows <- function(ask, table, rates = NULL) {
+counted_rows <- function(table, ask, rates = NULL) {
   con <- table_connection(table)
   s <- ask$s
   more <- average_more(ask, con)
@@ -439,7 +440,7 @@ sql_equals <- function(name, values, con) {
 
 sample_query <- function(table, ask, rates) {
   s <- ask$counted
-  rows <- counted_rows(ask, table, rates)
+  rows <- counted_rows(table, ask, rates)
   kept <- c(
     ask$by,
     if (!is.null(ask$request$wts)) "wt",
