@@ -5,10 +5,10 @@
 # rows that a database hands out for one reason, such as to show them
 few_rows <- 50
 
-tell_streamed <- function(why, refresh) {
+tell_streamed <- function(why, refresh, arg = "data") {
   if (refresh > 0) {
     cli::cli_inform(c(
-      i = "The rows of {.arg data} are streamed: {escape_cli(why)}."
+      i = "The rows of {.arg {arg}} are streamed: {escape_cli(why)}."
     ))
   }
 }
@@ -387,15 +387,6 @@ rows_query <- function(s, table, where, below = NULL) {
     rows$sql,
     keep = c(sprintf("c%d", seq_along(s$columns)), value_names(s)),
     where = where(rows)
-  )
-}
-
-value_names <- function(s) {
-  c(
-    sprintf("v%d", seq_along(s$variables)),
-    "y",
-    if (has_sql_weight(s)) "weight",
-    if (length(s$offsets) > 0) "offset"
   )
 }
 

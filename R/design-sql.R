@@ -27,8 +27,14 @@ sql_request <- function(tables, request, head) {
   if (is.null(recipe)) {
     no_sql("the response has no SQL")
   }
+  s <- sql_of_request(request, head)
+  s$recipe <- recipe
+  s
+}
+
+# The same without the likelihood.
+sql_of_request <- function(request, head) {
   s <- list(
-    recipe = recipe,
     columns = request$columns,
     env = request$env,
     family = request$family,
@@ -213,142 +219,6 @@ check_can_fail <- function(con) {
   }
 }
 
-# ---- the query of the rows ---------------------------------------------------
-
-# A table's rows as variables: list(con, engine, sql, names). raw: with the
-# table's own columns, too; below: with a uniform number u of each row, and only
-# those where it is less; more: further columns, SQL by name. Rows that do not
-# count are left out, those with missing values have missing = 1; where there
-# are none, no column says so.
-sql_rows <- function(s, table, raw = FALSE, below = NULL, more = NULL) {
-  u <- !is.null(below)
-  con <- table_connection(table)
-  engine <- sql_engine(con)
-  as_double <- function(text) paste0("CAST(", text, " AS ", engine$double, ")")
-  safe <- sprintf("c%d", seq_along(s$columns))
-  translate <- function(e) {
-    names <- stats::setNames(lapply(safe, as.name), s$columns)
-    sql_translate(rename_columns(e, names), con)
-  }
-  own <- quote_names(con, s$columns)
-  columns <- ifelse(s$columns %in% s$numbers, as_double(own), own)
-  names(columns) <- safe
-  columns <- c(columns, more, if (u) c(u = sql_uniform(con)))
-  inner <- sql_select(
-    con,
-    columns,
-    table_query(table),
-    engine = if (u) engine
-  )
-  fields <- c(
-    stats::setNames(
-      lapply(s$variables, function(v) {
-        text <- translate(v$expression)
-        if (v$is_text) text else as_double(text)
-      }),
-      sprintf("v%d", seq_along(s$variables))
-    ),
-    list(y = as_double(translate(s$y)))
-  )
-  if (has_sql_weight(s)) {
-    terms <- Filter(function(e) !is.null(e), list(s$weights, s$trials))
-    text <- paste(vapply(terms, translate, ""), collapse = " * ")
-    fields$weight <- as_double(text)
-  }
-  if (length(s$offsets) > 0) {
-    text <- sql_total(vapply(s$offsets, translate, ""), con)
-    fields$offset <- as_double(text)
-  }
-  numbers <- setdiff(names(fields), sql_text_names(s))
-  more <- c(if (raw) safe, names(more), if (u) "u")
-  where <- c(
-    if (!is.null(s$subset)) translate(s$subset),
-    if (u && below < 1) {
-      paste(quote_names(con, "u"), "<", sql_number(below, con))
-    }
-  )
-  inner <- sql_select(
-    con,
-    fields,
-    inner,
-    keep = more,
-    where = where,
-    engine = engine
-  )
-  rows <- list(con = con, engine = engine, sql = inner, numbers = numbers)
-  flag_missing(rows, s, keep = c(names(fields), more))
-}
-
-# A column that says whether a row lacks something; rows of weight 0 go.
-flag_missing <- function(rows, s, keep) {
-  con <- rows$con
-  where <- if (has_sql_weight(s)) {
-    weight <- quote_names(con, "weight")
-    paste0(weight, " IS NULL OR ", weight, " <> 0")
-  }
-  flag <- if (!isTRUE(s$is_complete)) {
-    quoted <- quote_names(con, rows$numbers)
-    missing <- paste(quoted, "IS NULL")
-    if (rows$engine$has_nan) {
-      nan <- paste0("CAST('NaN' AS ", rows$engine$double, ")")
-      missing <- paste0("(", missing, " OR ", quoted, " = ", nan, ")")
-    }
-    text <- sql_text_names(s)
-    missing <- c(missing, if (length(text) > 0) {
-      paste(quote_names(con, text), "IS NULL")
-    })
-    paste0("CASE WHEN ", paste(missing, collapse = " OR "),
-      " THEN 1 ELSE 0 END")
-  }
-  if (!is.null(flag) || !is.null(where)) {
-    columns <- if (is.null(flag)) list() else list(missing = flag)
-    rows$sql <- sql_select(con, columns, rows$sql, keep = keep, where = where)
-  }
-  rows
-}
-
-# Names that no engine takes for something else. names: by column.
-rename_columns <- function(expression, names) {
-  if (is.name(expression)) {
-    return(names[[as.character(expression)]] %||% expression)
-  }
-  if (is.call(expression)) {
-    expression[-1] <- lapply(expression[-1], rename_columns, names)
-  }
-  expression
-}
-
-has_sql_weight <- function(s) {
-  !is.null(s$weights) || !is.null(s$trials)
-}
-
-sql_text_names <- function(s) {
-  is_text <- vapply(s$variables, function(v) v$is_text, TRUE)
-  sprintf("v%d", which(is_text))
-}
-
-sql_level_names <- function(s) {
-  is_levels <- vapply(s$variables, function(v) v$kind == "levels", TRUE)
-  sprintf("v%d", which(is_levels))
-}
-
-# Levels of a variable as they are written in SQL.
-sql_levels <- function(variable, levels, con) {
-  if (variable$is_text) {
-    return(quote_text(con, levels))
-  }
-  numbers <- if (variable$is_logical) levels == "TRUE" else levels
-  sql_number(as.double(numbers), con)
-}
-
-level_text <- function(variable, values) {
-  if (variable$is_logical) {
-    c("FALSE", "TRUE")[values + 1]
-  } else {
-    as.character(values)
-  }
-}
-
 # ---- the design --------------------------------------------------------------
 
 # What passes need, once the design is known. NULL: model.matrix() makes
@@ -376,35 +246,28 @@ sql_design_rows <- function(
   below = NULL,
   more = NULL
 ) {
-  rows <- sql_rows(s, table, raw, below, more)
+  kept <- c(
+    if (raw) sprintf("c%d", seq_along(s$columns)),
+    names(more),
+    if (!is.null(below)) "u"
+  )
+  add_parts(sql_rows(s, table, raw, below, more), s, kept)
+}
+
+# Of sql_rows(); kept: what other columns go on.
+add_parts <- function(rows, s, kept) {
   con <- rows$con
   cells <- s$cells
   if (length(s$bases) > 0) {
-    rows <- add_distances(rows, s, c(
-      sprintf("v%d", seq_along(s$variables)),
-      "y",
-      if (has_sql_weight(s)) "weight",
-      if (length(s$offsets) > 0) "offset",
-      if (raw) sprintf("c%d", seq_along(s$columns)),
-      names(more),
-      if (!is.null(below)) "u",
-      if (!isTRUE(s$is_complete)) "missing"
-    ))
+    rows <- add_distances(rows, s, c(value_names(s), kept, missing_name(s)))
   }
   parts <- vapply(seq_along(cells$parts)[-1], sql_part, "", s, con)
   names(parts) <- sprintf("u%d", seq_along(parts))
   flags <- if (!is.null(s$flag)) s$flag(con)
   rows$u <- c(sql_number(1, con), quote_names(con, names(parts)))
   rows$by <- if (length(cells$factors) > 0) sprintf("v%d", cells$factors)
-  rows$keep <- c(
-    rows$by,
-    "y",
-    if (has_sql_weight(s)) "weight",
-    if (length(s$offsets) > 0) "offset",
-    if (raw) sprintf("c%d", seq_along(s$columns)),
-    names(more),
-    if (!is.null(below)) "u"
-  )
+  variables <- sprintf("v%d", seq_along(s$variables))
+  rows$keep <- c(rows$by, setdiff(value_names(s), variables), kept)
   rows$sql <- sql_select(
     con,
     c(parts, flags),

@@ -15,8 +15,7 @@
 expansion_pass <- function(request, plan, draws) {
   expansion <- expansion_of(request$fit, request)
   groups <- average_groups(request$by)
-  theta <- expansion$theta(draws)
-  centre <- colMeans(theta)
+  centre <- colMeans(expansion$theta(draws))
   cells <- list()
   sample <- average_reservoir()
   add <- function(block) {
@@ -42,52 +41,67 @@ expansion_pass <- function(request, plan, draws) {
     }
   }
   finish <- function() {
-    weights <- groups$weights()
-    at <- groups$order()
-    away <- theta - rep(centre, each = nrow(theta))
-    # those of the last two sets, which slopes share
-    known <- list()
-    parts_of <- function(set, g) {
-      key <- paste(set, g)
-      if (is.null(known[[key]])) {
-        kept <- sample$rows(set, g)
-        rest <- remainder_draws(request, expansion, kept, draws, away)
-        known[[key]] <<- lapply(seq_along(rest), function(k) {
-          of <- part_columns(expansion, k)
-          list(
-            value = cell_draws(cells[[key]][[k]], away[, of, drop = FALSE]) /
-              weights[[g]],
-            rest = rest[[k]],
-            weight = kept$weight / sum(kept$weight),
-            share = kept$share
-          )
-        })
-        known <<- utils::tail(known, 2)
-      }
-      known[[key]]
-    }
-    # the last one, which slopes share, too
-    key <- found <- NULL
-    list(
-      groups = groups$table()[at, , drop = FALSE],
-      estimate = function(estimand, g, k) {
-        own <- list(g, k, estimand[c("low", "high", "unit", "comparison")])
-        if (!identical(own, key)) {
-          key <<- own
-          found <<- expand_estimand(
-            estimand,
-            function(set) parts_of(set, at[[g]])[[k]]
-          )
-        }
-        times <- coefficient_draws(estimand, draws$theta)
-        list(
-          value = found$value * times,
-          error = found$error * sqrt(mean(times^2))
-        )
-      }
-    )
+    expanded_averages(request, expansion, draws, list(
+      groups = groups,
+      cells = function(set, g) cells[[paste(set, g)]],
+      sample = sample$rows
+    ))
   }
   list(add = add, finish = finish)
+}
+
+# list(groups, estimate) as of average_rows(). summed: list(groups, of
+# average_groups(); cells(set, g), sums of each part; sample(set, g), rows as of
+# average_reservoir()$rows()).
+expanded_averages <- function(request, expansion, draws, summed) {
+  weights <- summed$groups$weights()
+  at <- summed$groups$order()
+  theta <- expansion$theta(draws)
+  away <- theta - rep(colMeans(theta), each = nrow(theta))
+  # those of the last two sets, which slopes share
+  known <- list()
+  parts_of <- function(set, g) {
+    key <- paste(set, g)
+    if (is.null(known[[key]])) {
+      known[[key]] <<- make_parts(set, g)
+      known <<- utils::tail(known, 2)
+    }
+    known[[key]]
+  }
+  make_parts <- function(set, g) {
+    cells <- summed$cells(set, g)
+    kept <- summed$sample(set, g)
+    rest <- remainder_draws(request, expansion, kept, draws, away)
+    lapply(seq_along(rest), function(k) {
+      of <- part_columns(expansion, k)
+      list(
+        value = cell_draws(cells[[k]], away[, of, drop = FALSE]) / weights[[g]],
+        rest = rest[[k]],
+        weight = kept$weight / sum(kept$weight),
+        share = kept$share
+      )
+    })
+  }
+  # the last one, which slopes share, too
+  key <- found <- NULL
+  list(
+    groups = summed$groups$table()[at, , drop = FALSE],
+    estimate = function(estimand, g, k) {
+      own <- list(g, k, estimand[c("low", "high", "unit", "comparison")])
+      if (!identical(own, key)) {
+        key <<- own
+        found <<- expand_estimand(
+          estimand,
+          function(set) parts_of(set, at[[g]])[[k]]
+        )
+      }
+      times <- coefficient_draws(estimand, draws$theta)
+      list(
+        value = found$value * times,
+        error = found$error * sqrt(mean(times^2))
+      )
+    }
+  )
 }
 
 # The slopes of each part, see R/fit-average-differences.R.

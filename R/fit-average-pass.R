@@ -198,7 +198,7 @@ average_groups <- function(by) {
       seen <<- "all"
       return(rep(1L, n))
     }
-    text <- do.call(paste, c(lapply(key, as.character), sep = "\r"))
+    text <- key_text(key)
     new <- which(!duplicated(text) & !text %in% seen)
     seen <<- c(seen, text[new])
     if (length(seen) > most_groups) {
@@ -238,6 +238,11 @@ average_groups <- function(by) {
 }
 
 most_groups <- 1000
+
+# key: list of the values of `by`.
+key_text <- function(key) {
+  do.call(paste, c(unname(lapply(key, as.character)), sep = "\r"))
+}
 
 # ---- exact -------------------------------------------------------------------
 

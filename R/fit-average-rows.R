@@ -1,5 +1,6 @@
 # The one pass of averages over all rows, see R/fit-average.R: of each draw, see
-# R/fit-average-pass.R, or by an expansion, see R/fit-average-expansion.R.
+# R/fit-average-pass.R, or by an expansion, see R/fit-average-expansion.R and,
+# where a database has the sums, R/fit-average-sql.R.
 
 # list(groups, parts, n_row, n_missing, is_expanded, estimate(estimand, g, k)),
 # k a row of parts, see average_parts(). plan: of prediction_plan() and its kin.
@@ -15,6 +16,11 @@ average_rows <- function(request, plan) {
     n_draw <- n_draw %||% affordable_draws(drawn_fit(fit), n_value)
   }
   draws <- average_draws(fit, n_draw)
+  told <- list(parts = parts, is_expanded = is_expanded)
+  summed <- if (is_expanded) expansion_by_sql(request, plan, draws)
+  if (!is.null(summed)) {
+    return(c(summed, told))
+  }
   pass <- if (is_expanded) {
     expansion_pass(request, plan, draws)
   } else {
@@ -30,12 +36,8 @@ average_rows <- function(request, plan) {
   })
   c(
     pass$finish(),
-    list(
-      parts = parts,
-      n_row = n_row,
-      n_missing = n_missing,
-      is_expanded = is_expanded
-    )
+    list(n_row = n_row, n_missing = n_missing),
+    told
   )
 }
 

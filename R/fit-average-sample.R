@@ -4,6 +4,12 @@
 # Rows of all groups whose remainders are looked at, and of one.
 average_sample <- list(all = 2000, most = 200, least = 20)
 
+# Of each of so many groups.
+sample_size <- function(n_group) {
+  n <- floor(average_sample$all / n_group)
+  max(average_sample$least, min(average_sample$most, n))
+}
+
 # Of the weighted mean over these rows, its root mean square over draws; 0 where
 # they are all of the group.
 rest_error <- function(rest, part) {
@@ -57,8 +63,7 @@ average_reservoir <- function() {
     }
   }
   rows <- function(set, g) {
-    n <- average_sample$all / length(n_met)
-    n <- max(average_sample$least, min(average_sample$most, floor(n)))
+    n <- sample_size(length(n_met))
     out <- least_of(NULL, kept[[paste(set, g)]], n)
     out$share <- length(out$u) / n_met[[g]]
     out

@@ -83,6 +83,20 @@
 #' networks, and medians where the hazard is in pieces, which have bends, take
 #' each draw at each row, of many rows with fewer draws.
 #'
+#' Of lazy tables, the fit's own or `newdata`, the database computes \eqn{s},
+#' \eqn{g} and \eqn{H}, as [it does for fits][tall_source]: a query for each
+#' change of variables hands back a row of sums for each group and combination
+#' of levels, and those of a list of tables are added. R reads some 200 rows of
+#' a group, for \eqn{\bar r}{r}. The database draws them by its own random
+#' numbers, so two calls differ by the error that is printed. R reads all rows,
+#' in one pass for all changes, and a message says why, where SQL cannot
+#' express a term (bases other than those of [tall_gam()], functions of one's
+#' own, dates), where the database and R do not agree on predictors, and where
+#' predictors are missing or levels and weights are not allowed. It does so
+#' without a message for `in_database = FALSE` and `method = "exact"`. Of
+#' smooth terms that are extrapolated, a warning comes where the rows that R
+#' reads show it.
+#'
 #' Slopes are differences over a ten-thousandth of the variable's range, divided
 #' by it, as in \pkg{marginaleffects}; of a variable that is a column of the
 #' design and in no other term they are its coefficient times the slope in the

@@ -49,10 +49,9 @@ sql_of_predictions <- function(fit, source, names, type, se_fit, chosen) {
   if (se_fit) {
     rows <- add_norm(rows, s, root_of(covariance))
   }
-  columns <- list(.fitted = quote(eta), .se.fit = quote(norm))
-  if (type == "response" && fit$family$link != "identity") {
-    columns <- sql_of_response(fit$family$link)
-  }
+  of <- mean_in_sql(if (type == "response") fit$family$link else "identity")
+  rows <- add_steps(rows, of$steps)
+  columns <- list(.fitted = of$value, .se.fit = of$deviation)
   columns <- lapply(columns[c(TRUE, se_fit)], sql_translate, con)
   known <- quote_names(con, "known")
   columns <- lapply(columns, function(text) {
@@ -67,14 +66,6 @@ sql_of_predictions <- function(fit, source, names, type, se_fit, chosen) {
 predicting_sql <- function(fit, source) {
   if (is.null(fit$terms)) {
     no_sql("the fit has no formula")
-  }
-  design <- fit$rows$design %||% design_of_frame(fit)
-  if (is.null(design$program) || length(design$columns) > sql_columns) {
-    no_sql("the design is no SQL")
-  }
-  why <- smooths_beyond_sql(design)
-  if (!is.null(why)) {
-    no_sql(why)
   }
   # that of the terms has s()
   env <- attr(fit$terms, ".Environment") %||% environment(fit$formula)
@@ -99,10 +90,23 @@ predicting_sql <- function(fit, source) {
   offsets <- c(variables[at], list(given))
   s$offsets <- lapply(offsets, sql_numeric, head, env)
   s$offsets <- Filter(function(e) !is.null(e), s$offsets)
+  structure(with_cells(s, fit), class = "tall_sql")
+}
+
+# With the design of a fit, and the flag `known`.
+with_cells <- function(s, fit) {
+  design <- fit$rows$design %||% design_of_frame(fit)
+  if (is.null(design$program) || length(design$columns) > sql_columns) {
+    no_sql("the design is no SQL")
+  }
+  why <- smooths_beyond_sql(design)
+  if (!is.null(why)) {
+    no_sql(why)
+  }
   s <- with_bases(s, design)
   s$cells <- cells_of_design(s, design)
   s$flag <- function(con) c(known = sql_known(s, design, con))
-  structure(s, class = "tall_sql")
+  s
 }
 
 # Of a fit that has its rows in memory.
@@ -165,29 +169,4 @@ centres_of_parts <- function(cells, covariance) {
     centre[cells$part[own]] <- least
   }
   centre
-}
-
-# The inverse link of eta, and its derivative times the deviation. Databases may
-# refuse to round to 0 or to infinity: exponents are clipped.
-sql_of_response <- function(link) {
-  clip <- function(e) {
-    bquote(exp(ifelse(.(e) > 300, 300, ifelse(.(e) < -300, -300, .(e)))))
-  }
-  up <- clip(quote(eta))
-  down <- clip(quote(-eta))
-  inner <- clip(bquote(-.(up)))
-  inverse <- list(
-    log = list(up, up),
-    logit = list(
-      bquote(1 / (1 + .(down))),
-      bquote(.(up) / ((1 + .(up)) * (1 + .(up))))
-    ),
-    inverse = list(quote(1 / eta), quote(1 / (eta * eta))),
-    sqrt = list(quote(eta * eta), quote(2 * abs(eta))),
-    cloglog = list(bquote(1 - .(inner)), bquote(.(up) * .(inner)))
-  )[[link]]
-  if (is.null(inverse)) {
-    no_sql(paste0("the link ", link, " has no SQL"))
-  }
-  list(.fitted = inverse[[1]], .se.fit = bquote(.(inverse[[2]]) * norm))
 }

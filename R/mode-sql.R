@@ -49,10 +49,13 @@ sql_of_terms <- function(rows, s, terms) {
   text[!is.na(text)]
 }
 
-add_eta <- function(rows, s, theta) {
+add_eta <- function(rows, s, theta, shift = 0) {
   text <- sql_of_terms(rows, s, terms_by_levels(s$cells, rbind(theta)))
   if (length(s$offsets) > 0) {
     text <- c(text, quote_names(rows$con, "offset"))
+  }
+  if (shift != 0) {
+    text <- c(text, sql_number(shift, rows$con))
   }
   add_columns(rows, list(eta = sql_total(text, rows$con)))
 }
@@ -256,23 +259,7 @@ sum_by_cells <- function(rows, make) {
   s <- rows$in_sql
   tables <- source_tables(rows$source)
   made <- lapply(tables, function(table) make(sql_design_rows(s, table)))
-  names <- names(made[[1]]$sums)
-  alone <- intersect(names, made[[1]]$alone)
-  is_much <- s$n_cells * length(names) > setting("cell_numbers")
-  by_cell <- if (is_much) setdiff(names, alone) else names
-  each <- sql_aggregates(tables, made, by_cell, made[[1]]$rows$by)
-  others <- setdiff(names, by_cell)
-  if (length(others) > 0) {
-    whole <- sql_aggregates(tables, made, others)
-    each <- Map(function(cells, of_all) {
-      # f is 1 for these: they can be any cell's
-      sums <- matrix(0, nrow(cells$sums), length(others))
-      sums[1, ] <- of_all$sums
-      colnames(sums) <- others
-      sums <- cbind(cells$sums, sums)[, names, drop = FALSE]
-      list(keys = cells$keys, sums = sums)
-    }, each, whole)
-  }
+  each <- cells_of_tables(s, tables, made)
   sums <- do.call(rbind, lapply(each, `[[`, "sums"))
   total <- colSums(sums)
   if (nrow(sums) == 0 || total[["n"]] == 0) {
@@ -285,6 +272,29 @@ sum_by_cells <- function(rows, make) {
     total = total,
     each = lapply(each, `[[`, "sums")
   )
+}
+
+# Of each table list(keys, sums), a row for each cell; by: names of further
+# columns that make cells. made: see sum_by_cells().
+cells_of_tables <- function(s, tables, made, by = NULL) {
+  names <- names(made[[1]]$sums)
+  alone <- intersect(names, made[[1]]$alone)
+  is_much <- s$n_cells * length(names) > setting("cell_numbers")
+  by_cell <- if (is_much) setdiff(names, alone) else names
+  each <- sql_aggregates(tables, made, by_cell, c(by, made[[1]]$rows$by))
+  others <- setdiff(names, by_cell)
+  if (length(others) == 0) {
+    return(each)
+  }
+  whole <- sql_aggregates(tables, made, others, by)
+  Map(function(cells, of_all) {
+    # f is 1 for these: they can be any cell's
+    sums <- matrix(0, nrow(cells$sums), length(others))
+    sums[match_keys(of_all$keys, cells$keys[by]), ] <- of_all$sums
+    colnames(sums) <- others
+    sums <- cbind(cells$sums, sums)[, names, drop = FALSE]
+    list(keys = cells$keys, sums = sums)
+  }, each, whole)
 }
 
 # Which level is meant by each value of the factors.

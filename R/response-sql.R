@@ -110,3 +110,108 @@ logistic_bound <- function(u, size = 1) {
     third = if (identical(size, 1)) third else bquote(.(size) * (.(third)))
   )
 }
+
+# ---- means -------------------------------------------------------------------
+
+# What databases compute of the inverse link a(eta): list(steps, value, first,
+# second, deviation), a and its derivatives in eta and steps, see
+# response_in_sql(); deviation: |a'| times that of eta, `norm`.
+mean_in_sql <- function(link) {
+  of <- link_means[[link]]
+  if (is.null(of)) {
+    no_sql(paste0("the link ", link, " has no SQL"))
+  }
+  of <- of()
+  of$deviation <- if (identical(of$first, 1)) {
+    quote(norm)
+  } else {
+    bquote(abs(.(of$first)) * norm)
+  }
+  of
+}
+
+link_means <- list(
+  identity = function() list(value = quote(eta), first = 1, second = 0),
+  log = function() {
+    list(
+      steps = list(list(m = sql_exp(quote(eta)))),
+      value = quote(m),
+      first = quote(m),
+      second = quote(m)
+    )
+  },
+  logit = function() {
+    steps <- lapply(logistic_steps(quote(eta)), lapply, `[[`, "value")
+    steps[[2]] <- list(p = steps[[2]]$p, q = quote(z / ((1 + z) * (1 + z))))
+    list(
+      steps = steps,
+      value = quote(p),
+      first = quote(q),
+      second = quote(q * (1 - 2 * p))
+    )
+  },
+  inverse = function() {
+    list(
+      value = quote(1 / eta),
+      first = quote(-1 / (eta * eta)),
+      second = quote(2 / (eta * eta * eta))
+    )
+  },
+  sqrt = function() {
+    list(value = quote(eta * eta), first = quote(2 * eta), second = 2)
+  },
+  probit = function() {
+    list(
+      steps = normal_steps(quote(eta)),
+      value = quote(ifelse(eta > 0, 1 - tail, tail)),
+      first = quote(d),
+      second = quote(-eta * d)
+    )
+  },
+  cloglog = function() {
+    list(
+      steps = list(
+        list(up = sql_exp(quote(eta))),
+        list(down = quote(exp(-ifelse(up > 700, 700, up))))
+      ),
+      # 1 - down would have no digits
+      value = quote(ifelse(
+        up < 1e-3,
+        up * (1 - up / 2 * (1 - up / 3 * (1 - up / 4))),
+        1 - down
+      )),
+      first = quote(up * down),
+      second = quote(up * down * (1 - up))
+    )
+  }
+)
+
+# Of u the normal density d and P(Z > |u|), `tail`: by Hart's rational function
+# (1968, number 5666) and, far out, a continued fraction.
+normal_steps <- function(u) {
+  top <- c(
+    220.206867912376, 221.213596169931, 112.079291497871, 33.912866078383,
+    6.37396220353165, 0.700383064443688, 3.52624965998911e-02
+  )
+  below <- c(
+    440.413735824752, 793.826512519948, 637.333633378831, 296.564248779674,
+    86.7807322029461, 16.064177579207, 1.75566716318264, 8.83883476483184e-02
+  )
+  horner <- function(of) {
+    Reduce(function(out, a) bquote(.(a) + x * (.(out))), rev(of)[-1],
+      rev(of)[[1]])
+  }
+  list(
+    list(x = bquote(ifelse(abs(.(u)) > 24, 24, abs(.(u))))),
+    list(e = quote(exp(-x * x / 2))),
+    list(
+      d = quote(e * 0.3989422804014327),
+      tail = bquote(ifelse(
+        x < 7.07106781186547,
+        e * (.(horner(top))) / (.(horner(below))),
+        e * 0.3989422804014327 /
+          (x + 1 / (x + 2 / (x + 3 / (x + 4 / (x + 0.65)))))
+      ))
+    )
+  )
+}

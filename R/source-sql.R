@@ -130,6 +130,10 @@ sql_number <- function(x, con) {
   paste0("CAST(", text, " AS ", engine$double, ")")
 }
 
+sql_double <- function(text, con) {
+  paste0("CAST(", text, " AS ", sql_engine(con)$double, ")")
+}
+
 # 1 where a test holds, else 0: doubles, which are summed.
 sql_flag <- function(test, con) {
   of <- sql_number(c(1, 0), con)

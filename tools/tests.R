@@ -21,6 +21,7 @@ shared_tests <- c(
   "design-bars|design-group.*" = "glmer",
   "design-ratings" = "factorize",
   "design-smooth-sql" = "gam-sources",
+  "design-rows-sql" = "design-sql",
   "design-smooth-.*" = "design-smooth",
   "diag-gaussian|diag-points" = "theory",
   "diag-pseudo-variance" = "variance",

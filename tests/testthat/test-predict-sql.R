@@ -36,11 +36,18 @@ test_that("levels that are new are NULL, and what SQL cannot say is refused", {
     class = "tall_error_unsupported"
   )
   expect_length(predict(bent, table), nrow(rows))
-  own <- tall_glm(y ~ wait, rows, binomial("probit"), seed = 1)
-  expect_error(
-    augment(own, newdata = table, type.predict = "response"),
-    class = "tall_error_unsupported"
-  )
+  for (link in c("probit", "cloglog")) {
+    own <- tall_glm(y ~ wait, rows, binomial(link), iter = 200, seed = 1)
+    made <- dplyr::collect(
+      augment(own, newdata = table, type.predict = "response")
+    )
+    linear <- predict(own, rows)
+    expect_equal(
+      made$.fitted,
+      stats::make.link(link)$linkinv(unname(linear)),
+      tolerance = 1e-8
+    )
+  }
   expect_error(
     augment(fit, newdata = dplyr::mutate(table, .fitted = 1)),
     class = "tall_error_input"
