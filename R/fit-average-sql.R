@@ -224,7 +224,7 @@ count_query <- function(table, ask) {
 
 # ---- sums of a set -----------------------------------------------------------
 
-# list(value, first, second) of each group, as add_cell() has them.
+# list(value, first, second) of each group, as new_cell() has them.
 set_sums <- function(set, ask, counts) {
   s <- ask$counted
   made <- lapply(ask$rows, set_query, set = set, ask = ask)

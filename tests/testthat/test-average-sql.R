@@ -21,8 +21,8 @@ table_fit <- function(formula, data, ...) {
 # read block by block?
 expanded_sums <- function(code, by_sql) {
   found <- NULL
-  local_fault("expanded_averages", function(request, draws, summed) {
-    found <<- summed
+  local_fault("expanded_averages", function(request, expansion, draws, sums) {
+    found <<- sums
     stop("found")
   })
   if (by_sql) {
@@ -49,8 +49,8 @@ expect_same_sums <- function(ask, theirs, ours, n_set) {
   expect_equal(a$groups$weights()[at[[1]]], b$groups$weights()[at[[2]]])
   for (set in seq_len(n_set)) {
     for (g in seq_along(at[[1]])) {
-      x <- a$cell(set, at[[1]][[g]])
-      y <- b$cell(set, at[[2]][[g]])
+      x <- a$cells(set, at[[1]][[g]])[[1]]
+      y <- b$cells(set, at[[2]][[g]])[[1]]
       for (name in c("value", "first", "second")) {
         scale <- max(abs(y[[name]])) + 1e-12 * abs(y$value) + 1e-100
         # differences of five points are of 1e-9
@@ -219,13 +219,13 @@ test_that("few rows are read, and are any of their group", {
   }
   first <- sample_of()
   again <- sample_of()
-  expect_identical(dim(first$x), c(200L, 8L))
+  expect_identical(dim(first$rows$x), c(200L, 8L))
   expect_equal(first$share, 200 / sum(rows$size == "many" & !is.na(rows$x) &
     !is.na(rows$word)))
-  expect_false(identical(first$weight * first$slopes$value,
-    again$weight * again$slopes$value))
+  expect_false(identical(first$weight * first$slopes[[1]]$value,
+    again$weight * again$slopes[[1]]$value))
   is_ant <- mean(rows$word == "ant", na.rm = TRUE)
-  share <- mean(c(first$x[, "wordant"], again$x[, "wordant"]))
+  share <- mean(c(first$rows$x[, "wordant"], again$rows$x[, "wordant"]))
   expect_lt(abs(share - is_ant), 5 * sqrt(is_ant * (1 - is_ant) / 400))
 })
 
