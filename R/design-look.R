@@ -45,10 +45,10 @@ typed_columns <- function(source, head, columns) {
   }
 }
 
-# What a look finds in one shard, of which the rows are numbered from first + 1
-# on: list(n_read, n_row, n_missing, kinds, summary, pilot, strata, ends,
+# A look over one shard, of which the rows are numbered from first + 1 on: in
+# the end list(n_read, n_row, n_missing, kinds, summary, pilot, strata, ends,
 # digest).
-look_over <- function(shard, args, first, show) {
+look_over <- function(args, first) {
   request <- args$request
   s <- args$settings
   strata <- lapply(args$strata, new_stratum, request = request)
@@ -57,7 +57,7 @@ look_over <- function(shard, args, first, show) {
   ends <- new_ends(request)
   seen <- list(n_missing = 0, n_row = 0, kinds = NULL)
   digest <- digest_if(args$may_change, request, args$kinds)
-  each <- function(block) {
+  add <- function(block) {
     digest$add(block)
     seen$kinds <<- seen$kinds %||% column_kinds(block$columns)
     own <- look_response(request, block)
@@ -79,18 +79,20 @@ look_over <- function(shard, args, first, show) {
     ends$add(block, own$keep)
     TRUE
   }
-  n_read <- walk_source(shard, request, show$label, show$refresh, each)
-  if (pilot$n() > 0) {
-    pilot$keep(weights_of_pile(look, pilot)$keep)
+  end <- function(n_read) {
+    if (pilot$n() > 0) {
+      pilot$keep(weights_of_pile(look, pilot)$keep)
+    }
+    c(seen, list(
+      n_read = n_read,
+      summary = look_summary(look),
+      pilot = pilot$parts(),
+      strata = lapply(strata, function(stratum) stratum$state()),
+      ends = ends$found(),
+      digest = digest$found()
+    ))
   }
-  c(seen, list(
-    n_read = n_read,
-    summary = look_summary(look),
-    pilot = pilot$parts(),
-    strata = lapply(strata, function(stratum) stratum$state()),
-    ends = ends$found(),
-    digest = digest$found()
-  ))
+  list(add = add, end = end)
 }
 
 # block_response() and n_row, where rows without a value in some column do not
@@ -134,7 +136,7 @@ weights_of_pile <- function(look, pilot) {
   look_weights(look, pilot$rows(), unname(pilot$codes()))
 }
 
-# look_at_source() of what look_over() found in the shards, in their order.
+# look_at_source() of what looks found in the shards, in their order.
 merge_looks <- function(parts, args) {
   s <- args$settings
   check_same_kinds(parts)
@@ -198,43 +200,6 @@ check_same_kinds <- function(parts) {
       )
     }
   }
-}
-
-# Bytes that blocks may leave behind before they are collected.
-gc_bytes <- 2^25
-
-# What a block of n rows leaves behind: its columns, or, where they are those of
-# all rows, what is made of its response and few more.
-bytes_left <- function(block) {
-  columns <- block$columns
-  is_own <- length(columns) > 0 && NROW(columns[[1]]) == block$n
-  8 * block$n * if (is_own) 2 + length(columns) else 2
-}
-
-# f(block) for every block of a source, until it returns FALSE.
-walk_source <- function(source, request, label, refresh, f) {
-  total <- source_size(source)
-  bar <- progress_bar(label, if (is.na(total)) NA else total, refresh > 0)
-  n <- 0
-  left <- 0
-  source_each(
-    source,
-    request$columns,
-    function(block) {
-      if (isFALSE(f(block))) {
-        return(FALSE)
-      }
-      n <<- n + block$n
-      # R would let it grow with the data
-      left <<- left + bytes_left(block)
-      if (left > gc_bytes) {
-        left <<- 0
-        gc(full = FALSE)
-      }
-      bar$set(n)
-      TRUE
-    }
-  )
 }
 
 # ---- strata ------------------------------------------------------------------

@@ -2,30 +2,47 @@
 # each. A shard is passed over as if there were no other, and what was made of
 # each is merged in their order: the same numbers, whoever makes them.
 
-# What `work(shard, args, first, show)` makes of each shard of a source,
-# in their order; errors have the field `shard`. args: list(rows or request,
-# ...), which is all that workers are sent, `cores` of it 1 there; first: a
-# number for each shard; show: list(label, refresh). tells: say so where workers
-# could have been used?
-each_shard <- function(source, work, args, first, show, tells = FALSE) {
+# What a visit makes of each shard of a source, in their order; errors have the
+# field `shard`. `visit(args, first)` begins one: list(add, end), of which
+# add(block) is told each block and end(n_read) has what is made of all.
+# args: list(rows or request, ...), which is all that workers are sent, `cores`
+# of it 1 there; first: a number for each shard; show: list(label, refresh).
+# tells: say so where workers could have been used?
+each_shard <- function(source, visit, args, first, show, tells = FALSE) {
+  log <- source_log(source)
+  if (!is.null(log)) {
+    pass <- list(visit = visit, args = args, first = first[[1]])
+    return(list(log$pass(c(pass, label = show$label))))
+  }
   shards <- source_shards(source)
   n_shard <- length(shards)
   if (n_shard == 1) {
-    return(list(work(shards[[1]], args, first[[1]], show)))
+    return(list(visit_shard(shards[[1]], visit, args, first[[1]], show)))
   }
   jobs <- lapply(seq_len(n_shard), function(k) {
     list(shard = shards[[k]], first = first[[k]], number = k)
   })
   if (use_workers(shards, tells)) {
-    return(shards_on_workers(jobs, work, args, show))
+    return(shards_on_workers(jobs, visit, args, show))
   }
   lapply(jobs, function(job) {
     show$label <- paste0(show$label, ", shard ", job$number, " of ", n_shard)
     tryCatch(
-      work(job$shard, args, job$first, show),
+      visit_shard(job$shard, visit, args, job$first, show),
       error = function(e) abort_shard(e, job$number, n_shard)
     )
   })
+}
+
+visit_shard <- function(shard, visit, args, first, show) {
+  own <- visit(args, first)
+  request <- asked_request(args)
+  n_read <- walk_source(shard, request, show$label, show$refresh, own$add)
+  own$end(n_read)
+}
+
+asked_request <- function(args) {
+  args$request %||% args$rows$request
 }
 
 # The error of a shard, whose rows are numbered from its own first.
@@ -62,13 +79,13 @@ use_workers <- function(shards, tells) {
 
 # An error or an interrupt asks the workers, through a file that they see if
 # they are on this machine, to stop.
-shards_on_workers <- function(jobs, work, args, show) {
+shards_on_workers <- function(jobs, visit, args, show) {
   # what travels is what the user gave: the limit is for what travels by
   # accident
   rlang::local_options(future.globals.maxSize = Inf)
   halt <- tempfile("halt")
   n_shard <- length(jobs)
-  crew <- crew_of_shards(jobs, work, args, show, halt, environment())
+  crew <- crew_of_shards(jobs, visit, args, show, halt, environment())
   is_done <- FALSE
   on.exit({
     if (!is_done) {
@@ -101,10 +118,10 @@ shards_on_workers <- function(jobs, work, args, show) {
 }
 
 # As new_crew() has it.
-crew_of_shards <- function(jobs, work, args, show, halt, frame) {
-  own <- list(work = work, args = pack_args(args), halt = halt)
+crew_of_shards <- function(jobs, visit, args, show, halt, frame) {
+  own <- list(visit = visit, args = pack_args(args), halt = halt)
   opens <- lapply(jobs, function(job) job$shard$open)
-  request <- args$request %||% args$rows$request
+  request <- asked_request(args)
   found <- found_globals(Filter(
     is.function,
     c(opens, request_functions(request, own$args$env))
@@ -152,7 +169,13 @@ work_shard <- function(job) {
   args$cores <- 1
   shard <- halting_source(job$shard, job$halt)
   tryCatch(
-    list(value = job$work(shard, args, job$first, list(refresh = 0))),
+    list(value = visit_shard(
+      shard,
+      job$visit,
+      args,
+      job$first,
+      list(refresh = 0)
+    )),
     error = function(e) list(condition = e),
     tall_too_many = function(cnd) list(condition = cnd),
     interrupt = function(cnd) list(interrupted = TRUE)
@@ -164,7 +187,7 @@ work_shard <- function(job) {
 # The same, where the environment of the formula has nothing but what the
 # formula uses: data may lie there.
 pack_args <- function(args) {
-  request <- args$request %||% args$rows$request
+  request <- asked_request(args)
   env <- slim_env(request)
   args$env <- env
   request$env <- env

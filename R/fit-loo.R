@@ -425,10 +425,10 @@ relative_efficiency <- function(fit, n_used) {
 # The result of loo() or waic() with what tells whether another is of the same
 # rows: how many the fit has, in how many observations, how many were left out,
 # and which, NULL where only another pass over a source could tell. label: what
-# the fit is called.
-as_tall_loo <- function(out, fit, label) {
+# the fit is called; response: of its rows, where that is at hand.
+as_tall_loo <- function(out, fit, label, response = NULL) {
   attr(out, "model_name") <- label
-  response <- fit_response(fit)
+  response <- response %||% fit_response(fit)
   if (!is.null(response)) {
     attr(out, "yhash") <- rlang::hash(response)
   }

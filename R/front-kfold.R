@@ -26,7 +26,7 @@
 #'   The fits again have the `seed` of the fit.
 #' @param cores (whole number) Threads of each fit.
 #' @param refresh (number) 0 is silent; otherwise a progress bar counts the
-#'   folds.
+#'   folds, and others the rows of passes over a source.
 #'
 #' @details With \eqn{\theta^{(s)}_k} the \eqn{S} draws of the fit without fold
 #' \eqn{k}, the fold of row \eqn{i},
@@ -47,9 +47,21 @@
 #' over (see [tall_glm()]) the means of columns, knots and pieces; and of
 #' [tall_glmer()] the scale of `prior_covariance` in Gaussian models.
 #'
-#' Rows of streams, files and large data frames are passed over: each fit again
-#' reads the source without its fold, whose rows are known by their numbers, so
-#' that passes must have the rows in the same order.
+#' Rows of streams, files and large data frames are passed over. Rows of a fold
+#' are known by their numbers, so that passes must have the rows in the same
+#' order. All folds share the passes over a stream or file: one look, one pass
+#' for each step of the search for the modes, one that draws rows for the
+#' sampler, and one that takes the densities of all rows. So there are as many
+#' passes as one fit makes, and one more, whatever `K` is; the draws are those of
+#' a fit that reads its rows by itself. These passes come on top: one that finds
+#' `group`, and one that numbers the rows where some were left out, have weights
+#' or trials; another one where the sampler of a fold needs more rows than were
+#' drawn; and one for each fold whose fit needs all its rows in memory, as a look
+#' tells. The fits have their passes together as far as their samples of rows
+#' (the pilots) are expected to take 1 GB (some 25 fits of ten columns); of more
+#' and wider ones, some folds at a time. Rows of a data frame are at hand: there
+#' each fold passes over them by itself, and the densities are taken in one
+#' pass.
 #'
 #' Of a multilevel fit whose effects are integrated out a group takes the place
 #' of a row, as in [loo()][loo-tall_glm]: it is left out whole. With several
@@ -101,33 +113,22 @@ kfold.tall_fit <- function(
   seed <- check_seed(seed) %||% loo_seed
   cores <- check_cores(cores)
   refresh <- check_number(refresh, min = 0)
-  again <- refitter(x, cores)
+  cross <- cross_fits(x, cores)
   folds <- make_folds(x, K, folds, group, seed)
   ndraws <- ndraws %||% affordable_draws(x, x$n_data)
+  names <- paste("fold", seq_len(folds$K))
   bar <- progress_bar("Folds", folds$K, refresh > 0)
-  fits <- vector("list", folds$K)
-  elpd <- numeric(x$n_data)
-  for (k in seq_len(folds$K)) {
-    held <- which(folds$of == k)
-    name <- paste("fold", k)
-    own <- in_fold(name, again$refit(held), split_hint)
-    elpd[held] <- in_fold(name, again$score(own, held, ndraws), split_hint)
-    if (save_fits) {
-      fits[[k]] <- own
-    }
-    bar$add()
-  }
+  found <- cross(
+    new_crossing(folds$of, names, ndraws, TRUE, save_fits, refresh),
+    bar
+  )
   bar$done()
-  lpd <- again$score(x, seq_len(x$n_data), ndraws)
-  out <- new_kfold(elpd, lpd, folds)
+  out <- new_kfold(found$elpd, found$lpd, folds)
   if (save_fits) {
-    out$fits <- fits
+    out$fits <- found$fits
   }
-  as_tall_loo(out, x, label)
+  as_tall_loo(out, x, label, found$response)
 }
-
-split_hint <- "Where a level has rows in one fold alone, {.code folds =
-               \"stratified\"} by it spreads them."
 
 new_kfold <- function(elpd, lpd, folds) {
   pointwise <- cbind(
@@ -154,33 +155,6 @@ sums_of_pointwise <- function(pointwise) {
   cbind(
     Estimate = colSums(pointwise),
     SE = sqrt(n * apply(pointwise, 2, stats::var))
-  )
-}
-
-# Errors and warnings of code say of which fit again they are.
-in_fold <- function(name, code, hint = NULL) {
-  tryCatch(
-    withCallingHandlers(code, tall_warning = function(w) {
-      kind <- sub("^tall_warning_", "", class(w)[[1]])
-      # held-out rows are out of the range of others
-      if (kind != "extrapolation") {
-        said <- escape_cli(conditionMessage(w))
-        warn_tall(kind, c(paste0("A warning of ", name, "."), x = said))
-      }
-      invokeRestart("muffleWarning")
-    }),
-    error = function(e) {
-      kind <- sub("^tall_error_", "", class(e)[[1]])
-      is_own <- inherits(e, "tall_error")
-      abort_tall(
-        if (is_own) kind else "data",
-        c(
-          paste0("The fit without ", name, " could not be made."),
-          i = hint
-        ),
-        parent = e
-      )
-    }
   )
 }
 

@@ -1,7 +1,7 @@
 # Fits again, without some of the observations, and what they say of these: what
 # cross-validation is made of.
 #
-#   again <- refitter(fit, cores)
+#   again <- refitter(fit)
 #   again$refit(held)            the fit without observations `held`
 #   again$score(fit, at, draws)  log mean densities of observations `at`
 #
@@ -10,12 +10,8 @@
 # are passed over, or effects of groups are sampled, the fit's call is evaluated
 # again, with other data.
 
-refitter <- function(fit, cores) {
-  check_refitted(fit)
-  fit$control$cores <- cores
-  if (has_source(fit)) {
-    source_refitter(fit)
-  } else if (inherits(fit, "tall_crossed")) {
+refitter <- function(fit) {
+  if (inherits(fit, "tall_crossed")) {
     crossed_refitter(fit)
   } else if (!is.null(fit$groups)) {
     group_refitter(fit)
@@ -359,101 +355,38 @@ crossed_refitter <- function(fit) {
   )
 }
 
-# ---- rows that are passed over -----------------------------------------------
+# ---- by name ----------------------------------------------------------------
 
-source_refitter <- function(fit) {
-  number <- source_numbers(fit)
-  priors <- settled_arguments(fit)
-  source <- fit$rows$source
-  list(
-    refit = function(held) {
-      data <- source_without(source, number(held))
-      call_again(fit, c(list(data = data), priors))
-    },
-    score = function(own, at, draws) {
-      is_held <- logical(fit$n_data)
-      is_held[at] <- TRUE
-      chosen <- choose_draws(own, draws, resample = TRUE)
-      asked <- ask_rows(own, needs = "responses")
-      out <- gather_rows(fit, pads = FALSE, f = function(block) {
-        here <- which(is_held[block$rows])
-        if (length(here) > 0) {
-          rows <- block_of_rows(asked, chosen, block_part(block, here))
-          list(value = held_scores(own, rows, chosen))
-        }
-      })
-      out$value
+# Errors and warnings of code say of which fit again they are.
+in_fold <- function(name, code, hint = NULL) {
+  tryCatch(
+    name_warnings(name, code),
+    error = function(e) {
+      kind <- sub("^tall_error_", "", class(e)[[1]])
+      is_own <- inherits(e, "tall_error")
+      abort_tall(
+        if (is_own) kind else "data",
+        c(
+          paste0("The fit without ", name, " could not be made."),
+          i = hint
+        ),
+        parent = e
+      )
     }
   )
 }
 
-# Some rows of a block of each_newdata().
-block_part <- function(block, at) {
-  block$data <- frame_rows_at(block$data, at)
-  block$rows <- block$rows[at]
-  block$own <- lapply(
-    block$own[c("y", "weights", "trials")],
-    function(x) if (!is.null(x)) select_rows(x, at)
-  )
-  block
-}
-
-# Numbers of observations in the source, as a function.
-source_numbers <- function(fit) {
-  size <- source_size(fit$rows$source)
-  if (!is.na(size) && size == fit$n_data) {
-    return(identity)
-  }
-  number <- gather_rows(fit, pads = FALSE, f = function(block) {
-    list(value = block$number[block$keep])
-  })$value
-  function(held) number[held]
-}
-
-source_without <- function(source, held) {
-  if (inherits(source, "tall_source_frame")) {
-    return(source$data[-held, , drop = FALSE])
-  }
-  is_held <- logical(max(held))
-  is_held[held] <- TRUE
-  structure(
-    list(source = source, is_held = is_held),
-    class = c("tall_source_part", "tall_source")
-  )
-}
-
-#' @export
-source_open.tall_source_part <- function(source, columns = NULL) {
-  reader <- source_open(source$source, columns)
-  n_before <- 0
-  next_block <- function() {
-    repeat {
-      block <- reader$next_block()
-      if (is.null(block)) {
-        return(NULL)
-      }
-      is_held <- source$is_held[n_before + seq_len(block$n)]
-      n_before <<- n_before + block$n
-      # further rows are not held
-      keep <- which(!(is_held %in% TRUE))
-      if (length(keep) == block$n) {
-        return(block)
-      }
-      if (length(keep) > 0) {
-        columns <- lapply(block$columns, column_rows, block$first + keep)
-        return(list(columns = columns, first = 0, n = length(keep)))
-      }
+name_warnings <- function(name, code) {
+  withCallingHandlers(code, tall_warning = function(w) {
+    kind <- sub("^tall_warning_", "", class(w)[[1]])
+    # held-out rows are out of the range of others
+    if (kind != "extrapolation") {
+      said <- escape_cli(conditionMessage(w))
+      warn_tall(kind, c(paste0("A warning of ", name, "."), x = said))
     }
-  }
-  list(next_block = next_block, close = reader$close)
+    invokeRestart("muffleWarning")
+  })
 }
 
-#' @export
-source_names.tall_source_part <- function(source) {
-  source_names(source$source)
-}
-
-#' @export
-source_size.tall_source_part <- function(source) {
-  source_size(source$source) - sum(source$is_held)
-}
+split_hint <- "Where a level has rows in one fold alone, {.code folds =
+               \"stratified\"} by it spreads them."

@@ -50,22 +50,22 @@ reloo.tall_fit <- function(
   refresh <- check_number(refresh, min = 0)
   cores <- check_cores(cores)
   ndraws <- check_draws(x, NULL, ndraws)
-  again <- refitter(x, cores)
+  cross <- cross_fits(x, cores)
   if (is.null(loo)) {
     loo <- suppressWarnings(loo.tall_fit(x, observations = NULL))
   }
   check_reloo(x, loo)
   bad <- which(loo$diagnostics$pareto_k > k_threshold)
   bar <- progress_bar("Fits", length(bad), refresh > 0)
-  for (i in bad) {
-    name <- paste0("observation ", i)
-    own <- in_fold(name, again$refit(i), split_hint)
-    elpd <- in_fold(name, again$score(own, i, ndraws), split_hint)
-    loo <- with_exact(loo, i, elpd)
-    bar$add()
-  }
-  bar$done()
   if (length(bad) > 0) {
+    of <- match(seq_len(x$n_data), bad, nomatch = 0L)
+    names <- paste("observation", bad)
+    ask <- new_crossing(of, names, ndraws, FALSE, FALSE, refresh)
+    elpd <- cross(ask, bar)$elpd
+    bar$done()
+    for (i in bad) {
+      loo <- with_exact(loo, i, elpd[[i]])
+    }
     loo$estimates <-
       sums_of_pointwise(loo$pointwise[, rownames(loo$estimates), drop = FALSE])
   }

@@ -77,7 +77,7 @@ fit_in_passes <- function(front, source, run) {
   trail <- new.env()
   fit <- held_open(source, unless_at_hand(source, tryCatch(
     {
-      reading <- read_source(front, source, run)
+      reading <- in_stage(source, read_source(front, source, run))
       is_looked_at <- TRUE
       kept <- if (!is.null(front$store)) reading
       digest <- reading$look$digest
@@ -90,7 +90,10 @@ fit_in_passes <- function(front, source, run) {
         pilot <- rows_of_pilot(reading)
         rows <- settle_database(reading, pilot, run$control$refresh)
         reading <- NULL # passes and run do without the rest
-        at <- plan_of_look(front$blueprint, rows, pilot, run$control)
+        at <- in_stage(
+          source,
+          plan_of_look(front$blueprint, rows, pilot, run$control)
+        )
         rows <- settle_ties(rows, pilot, run$control, at$theta)
         if (is_tied(rows)) {
           pilot <- whole_rows(rows)

@@ -126,16 +126,19 @@ add_sums <- function(total, part) {
   Map(`+`, total[own], part[own])
 }
 
-# One pass: what over(rows, args, first, show) makes of each shard with
-# rows that count, of which there are `first` before it: list(n_row, n_missing,
-# ...), with what new_column_facts() has in total as `columns`, or
-# without. known: facts of a pass before, which say how many rows shards have.
+# One pass: what over(rows, args, first) makes of each shard with rows that
+# count, of which there are `first` before it. It is list(add, end), of which
+# add(chunk, n, first) is told each chunk, as each_chunk() does, and
+# end(seen) what that returns; this has list(n_row, n_missing, ...), with what
+# new_column_facts() has in total as `columns`, or without. known: facts of a
+# pass before, which say how many rows shards have.
 #
 # list(parts, facts, n_missing)
 pass_over <- function(rows, over, args, show, known = NULL) {
   if (!is_passed_rows(rows)) {
-    parts <- list(over(rows, args, 0, show))
-    return(merge_parts(parts))
+    pass <- over(rows, args, 0)
+    seen <- each_chunk(rows, pass$add, show)
+    return(merge_parts(list(pass$end(seen))))
   }
   check_source_kept(rows)
   args$rows <- without_source(rows)
@@ -143,7 +146,7 @@ pass_over <- function(rows, over, args, show, known = NULL) {
   shards <- known$shards %||% double(length(source_shards(rows$source)))
   parts <- each_shard(
     rows$source,
-    pass_over_shard,
+    visit_chunks,
     args,
     cumsum(shards) - shards,
     show
@@ -170,8 +173,10 @@ merge_parts <- function(parts) {
   )
 }
 
-pass_over_shard <- function(shard, args, first, show) {
-  args$over(with_source(args$rows, shard), args, first, show)
+visit_chunks <- function(args, first) {
+  pass <- args$over(args$rows, args, first)
+  chunks <- new_chunks(args$rows, pass$add)
+  list(add = chunks$add, end = function(n_read) pass$end(chunks$end()))
 }
 
 #' @export
@@ -182,18 +187,20 @@ sums_at.tall_rows <- function(rows, theta, control, pass = 1) {
   c(total, found[c("facts", "n_missing")])
 }
 
-sums_over <- function(rows, args, first, show) {
+sums_over <- function(rows, args, first) {
   total <- NULL
   columns <- new_column_facts()
-  f <- function(chunk, n, first) {
+  add <- function(chunk, n, first) {
     part <- with_chunk_model(chunk, n, rows, function(model) {
       chunk_sums(model, args$theta, args$cores)
     })
     total <<- add_sums(total, part)
     columns$add(chunk, n)
   }
-  seen <- each_chunk(rows, f, show)
-  c(seen, list(sums = total, columns = columns$total()))
+  end <- function(seen) {
+    c(seen, list(sums = total, columns = columns$total()))
+  }
+  list(add = add, end = end)
 }
 
 pass_show <- function(pass, control, of = 3) {
@@ -210,10 +217,10 @@ products_of.tall_rows <- function(rows, control) {
   c(total, found[c("facts", "n_missing")])
 }
 
-products_over <- function(rows, args, first, show) {
+products_over <- function(rows, args, first) {
   total <- NULL
   columns <- new_column_facts()
-  f <- function(chunk, n, first) {
+  add <- function(chunk, n, first) {
     p <- ncol(chunk$x)
     part <- with_chunk_model(chunk, n, rows, function(model) {
       .Call(ffi_model_product_sums, model, p, args$cores)
@@ -222,8 +229,10 @@ products_over <- function(rows, args, first, show) {
     total <<- merge_products(total, part)
     columns$add(chunk, n)
   }
-  seen <- each_chunk(rows, f, show)
-  c(seen, list(products = total, columns = columns$total()))
+  end <- function(seen) {
+    c(seen, list(products = total, columns = columns$total()))
+  }
+  list(add = add, end = end)
 }
 
 merge_products <- function(a, b) {
@@ -248,10 +257,10 @@ residuals_of.tall_rows <- function(rows, beta, control) {
   list(rss = sum_of("rss"), gradient = sum_of("gradient"))
 }
 
-residuals_over <- function(rows, args, first, show) {
+residuals_over <- function(rows, args, first) {
   rss <- 0
   gradient <- 0
-  f <- function(chunk, n, first) {
+  add <- function(chunk, n, first) {
     own <- seq_len(n)
     x <- chunk$x[own, , drop = FALSE]
     r <- chunk$y[own] - drop(x %*% args$beta)
@@ -262,6 +271,6 @@ residuals_over <- function(rows, args, first, show) {
     rss <<- rss + sum(w * r^2)
     gradient <<- gradient + drop(crossprod(x, w * r))
   }
-  seen <- each_chunk(rows, f, show)
-  c(seen, list(rss = rss, gradient = gradient))
+  end <- function(seen) c(seen, list(rss = rss, gradient = gradient))
+  list(add = add, end = end)
 }

@@ -46,11 +46,11 @@ most_ties <- function() {
 }
 
 # Of a shard: `tied`, or `sums` where it gave up.
-ties_over <- function(rows, args, first, show) {
+ties_over <- function(rows, args, first) {
   columns <- new_column_facts()
   pile <- new_ties()
   sums <- NULL
-  f <- function(chunk, n, first) {
+  add <- function(chunk, n, first) {
     columns$add(chunk, n)
     if (!is.null(sums)) {
       part <- with_chunk_model(chunk, n, rows, function(model) {
@@ -65,8 +65,10 @@ ties_over <- function(rows, args, first, show) {
       pile <<- new_ties()
     }
   }
-  seen <- each_chunk(rows, f, show)
-  c(seen, list(tied = pile$all(), sums = sums, columns = columns$total()))
+  end <- function(seen) {
+    c(seen, list(tied = pile$all(), sums = sums, columns = columns$total()))
+  }
+  list(add = add, end = end)
 }
 
 # At theta, of rows each of which counts for as many as there are.

@@ -21,14 +21,14 @@ take_rows_ahead.tall_rows <- function(rows, found, draw, control) {
 
 # first: rows that count in the shards before, since draws go by the number of a
 # row among all of them.
-draws_over <- function(rows, args, first, show) {
+draws_over <- function(rows, args, first) {
   total <- NULL
   psi <- 0
   columns <- new_column_facts()
   draw <- args$draw
   pile <- new_drawn(draw, rows$n_row)
   before <- first
-  f <- function(chunk, n, first) {
+  add <- function(chunk, n, first) {
     draw$first <- before + first
     draw$rate <- pile$rate()
     part <- with_chunk_model(chunk, n, rows, function(model) {
@@ -50,14 +50,16 @@ draws_over <- function(rows, args, first, show) {
       ))
     }
   }
-  seen <- each_chunk(rows, f, show)
-  c(seen, list(
-    drawn = pile$all(),
-    rate = pile$rate(),
-    total = psi,
-    sums = total,
-    columns = columns$total()
-  ))
+  end <- function(seen) {
+    c(seen, list(
+      drawn = pile$all(),
+      rate = pile$rate(),
+      total = psi,
+      sums = total,
+      columns = columns$total()
+    ))
+  }
+  list(add = add, end = end)
 }
 
 # Rows that are drawn, chunk after chunk. Where they become twice as many as a

@@ -109,6 +109,20 @@ new_rows.tall_rows_passes <- function(rows, data) {
 #' @export
 each_chunk.tall_rows_passes <- function(rows, f, show = list(refresh = 0)) {
   check_source_kept(rows)
+  chunks <- new_chunks(rows, f)
+  walk_source(
+    rows$source,
+    rows$request,
+    show$label,
+    show$refresh,
+    chunks$add
+  )
+  chunks$end()
+}
+
+# Chunks of the blocks that are added, each told to f(chunk, n, first); $end()
+# is what each_chunk() returns.
+new_chunks <- function(rows, f) {
   chunk <- new_chunk(
     rows$design,
     setting("chunk_rows"),
@@ -126,7 +140,7 @@ each_chunk.tall_rows_passes <- function(rows, f, show = list(refresh = 0)) {
       chunk$fill <- 0
     }
   }
-  read <- function(block) {
+  add <- function(block) {
     digest$add(block)
     own <- pass_response(rows$request, block, rows$response_levels)
     seen$n_missing <<- seen$n_missing + own$n_missing
@@ -150,10 +164,13 @@ each_chunk.tall_rows_passes <- function(rows, f, show = list(refresh = 0)) {
         flush(setting("chunk_rows"))
       }
     }
+    TRUE
   }
-  walk_source(rows$source, rows$request, show$label, show$refresh, read)
-  flush(chunk$fill)
-  c(seen, list(digest = digest$found()))
+  end <- function() {
+    flush(chunk$fill)
+    c(seen, list(digest = digest$found()))
+  }
+  list(add = add, end = end)
 }
 
 # What opens the rows is there, or the fit that they are of kept it not.

@@ -70,6 +70,48 @@ source_each <- function(source, columns, f) {
   reader$n_row()
 }
 
+# ---- with a progress bar -----------------------------------------------------
+
+# Bytes that blocks may leave behind before they are collected.
+gc_bytes <- 2^25
+
+# What a block of n rows leaves behind: its columns, or, where they are those of
+# all rows, what is made of its response and few more.
+bytes_left <- function(block) {
+  columns <- block$columns
+  is_own <- length(columns) > 0 && NROW(columns[[1]]) == block$n
+  8 * block$n * if (is_own) 2 + length(columns) else 2
+}
+
+# source_each(), in which memory does not grow with the data. request:
+# list(columns, ...).
+walk_source <- function(source, request, label, refresh, f) {
+  total <- source_size(source)
+  bar <- progress_bar(label, if (is.na(total)) NA else total, refresh > 0)
+  n <- 0
+  left <- 0
+  source_each(
+    source,
+    request$columns,
+    function(block) {
+      if (isFALSE(f(block))) {
+        return(FALSE)
+      }
+      n <<- n + block$n
+      # R would let it grow with the data
+      left <<- left + bytes_left(block)
+      if (left > gc_bytes) {
+        left <<- 0
+        gc(full = FALSE)
+      }
+      bar$set(n)
+      TRUE
+    }
+  )
+}
+
+# ---- what fails --------------------------------------------------------------
+
 # What a member, or a user's function in it, fails of is told with its place.
 call_source <- function(code, state) {
   tryCatch(code, error = function(e) {

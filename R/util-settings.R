@@ -32,6 +32,7 @@ usual_settings <- list(
   average_exact = 2e7,      # rows times draws, of averages over rows
   parquet_bytes = 2^30,     # of a file: beyond, it is not read
   rebuilt_bytes = 1e9,      # of rows passed over, brought to memory unasked
+  folds_bytes = 1e9,        # of fits whose passes are made together
   effect_bytes = 2e8,       # draws of effects that are kept unasked
   awkward_rows = 5000,      # of kernel_smh(): each proposal looks at them
   memory = NA_real_,        # bytes that are free; NA: what the system says

@@ -7,7 +7,9 @@
 # draw at each row, and the error that was told; two minutes. speed: 10^6 rows x
 # 13 numeric columns, 4,000 draws, in turn with the fit itself; a minute. large:
 # 10^7 rows, and the memory beyond the data; three minutes, 6 GB. folds: what
-# kfold() of 70,000 rows costs beside the fit, and from a stream; a minute.
+# kfold() of 70,000 rows costs beside the fit, and from a source; of 10^6 rows in
+# a Parquet file, its passes and time beside those of folds that read the file
+# each by itself; three minutes.
 # written: 40,000 rows x 2,000 draws into a folder of Parquet files, one file and
 # text, and the memory that they take; four minutes. beside: the draws of
 # marginaleffects, where it is there.
@@ -152,6 +154,76 @@ if ("folds" %in% wanted) {
       collapse = " and "
     ), "."
   )
+}
+
+# Rows of a file whose passes are counted as they end.
+n_end <- 0
+source_open.counted <- function(source, columns = NULL) {
+  reader <- source_open(source$rows, columns)
+  next_block <- reader$next_block
+  reader$next_block <- function() {
+    block <- next_block()
+    n_end <<- n_end + is.null(block)
+    block
+  }
+  reader
+}
+registerS3method("source_open", "counted", source_open.counted)
+
+# kfold() where each fold reads the source by itself, to fit and to score, and
+# one more pass has the densities under the fit.
+folds_apart <- function(fit, of, ndraws) {
+  own <- asNamespace("tallbayes")
+  fold <- own$source_folds(fit, of)
+  priors <- own$settled_arguments(fit)
+  ask <- function(of, whole) {
+    own$new_crossing(of, paste("fold", 1:5), ndraws, whole, FALSE, 0)
+  }
+  elpd <- numeric(length(of))
+  for (k in 1:5) {
+    data <- own$source_part(fit$rows$source, fold, k)
+    again <- own$call_again(fit, c(list(data = data), priors))
+    scores <- list(own$new_score(again, fit, ask(of, FALSE)))
+    alone <- own$score_rows(fit, scores, ask(as.integer(of == k), FALSE))
+    elpd[of == k] <- alone$elpd[of == k]
+  }
+  own$score_rows(fit, list(), ask(0L * of, TRUE))
+  elpd
+}
+
+if ("folds" %in% wanted) {
+  file <- tempfile(fileext = ".parquet")
+  d <- as.data.frame(matrix(rnorm(1e7), 1e6))
+  d$y <- rnorm(1e6) + d$V1
+  d$z <- rbinom(1e6, 1, plogis(0.3 * d$V1))
+  nanoparquet::write_parquet(d, file)
+  rm(d)
+  rows <- structure(
+    list(rows = tall_parquet(file)),
+    class = c("counted", "tall_source")
+  )
+  for (name in c("gaussian", "binomial")) {
+    response <- c(gaussian = "y", binomial = "z")[[name]]
+    formula <- reformulate(paste0("V", 1:10), response)
+    family <- get(name)
+    n_end <- 0
+    t <- seconds(fit <- tall_glm(formula, rows, family(), seed = 1))
+    n <- n_end
+    n_end <- 0
+    t <- c(t, seconds(found <- kfold(fit, K = 5, ndraws = 100)))
+    n <- c(n, n_end)
+    n_end <- 0
+    t <- c(t, seconds(elpd <- folds_apart(fit, found$folds, 100)))
+    n <- c(n, n_end)
+    say(
+      "\n1,000,000 rows x 10 columns in a Parquet file, ", name,
+      ", K = 5, 100 draws: ", n[[1]], " passes for the fit, ", n[[2]],
+      " for kfold(), ", n[[3]], " where each fold reads the file by itself; CPU ",
+      "time of kfold() ", round(t[[2]] / t[[1]], 1), " times that of the fit, ",
+      round(t[[3]] / t[[2]], 2), " times as much by themselves; elpd apart by ",
+      signif(max(abs(elpd - found$pointwise[, 1])), 2), " at most."
+    )
+  }
 }
 
 # ---- written draws -----------------------------------------------------------

@@ -341,8 +341,220 @@ test_that("rows of shards are left out wherever they lie", {
   data <- kfold_data(60)[c("x", "g")]
   shards <- as_source(list(data[1:25, ], data[26:60, ]))
   held <- c(3, 12, 24, 30, 51)
-  found <- collect_source(source_without(shards, held))
+  fold <- replace(integer(60), held, 1L)
+  found <- collect_source(source_part(shards, fold, 1))
   expect_equal(found, data[-held, ], ignore_attr = TRUE)
+})
+
+# With a call that can be evaluated again anywhere.
+fit_again_to <- function(...) {
+  args <- list(..., seed = 1, refresh = 0)
+  if (is.null(args$family)) {
+    args$family <- stats::binomial()
+  }
+  do.call(tall_glm, args)
+}
+
+# Passes over all rows of a stream of these, which are counted as they end.
+ending_stream <- function(data, sizes) {
+  count <- new.env()
+  count$n <- 0
+  own <- stream_of(data, sizes)
+  source <- tall_stream(function() {
+    next_block <- own$open()
+    function() {
+      block <- next_block()
+      count$n <- count$n + is.null(block)
+      block
+    }
+  })
+  list(source = source, n = function() count$n)
+}
+
+# Those of fits, one for each fold, that read the source by themselves.
+fits_apart <- function(fit, folds) {
+  fold <- source_folds(fit, folds)
+  lapply(seq_len(max(folds)), function(k) {
+    part <- source_part(fit$rows$source, fold, k)
+    call_again(fit, c(list(data = part), settled_arguments(fit)))
+  })
+}
+
+test_that("all folds are fitted and scored in the passes of one fit", {
+  local_passes(rows = 300)
+  data <- kfold_data(1200)
+  cases <- list(
+    list(y ~ x + h, family = stats::gaussian(), K = 2),
+    list(y ~ x + h, family = stats::gaussian(), K = 5),
+    list(event ~ x + h, K = 3)
+  )
+  for (case in cases) {
+    rows <- ending_stream(data, c(400, 241, 1))
+    K <- case$K
+    case$K <- NULL
+    fit <- do.call(fit_again_to, c(case, list(data = rows$source, iter = 100)))
+    start <- rows$n()
+    found <- loo::kfold(fit, K = K, save_fits = TRUE, refresh = 0)
+    n_pass <- rows$n() - start
+    start <- rows$n()
+    apart <- fits_apart(fit, found$folds)
+    n_apart <- (rows$n() - start) / K
+    # one for the densities; chance has it how often a fit draws rows
+    expect_gte(n_pass, floor(n_apart) + 1)
+    expect_lte(n_pass, ceiling(n_apart) + 2)
+    if (!is.null(case$family)) {
+      expect_identical(n_pass, 3)
+    }
+    for (k in seq_len(K)) {
+      expect_identical(found$fits[[k]]$draws, apart[[k]]$draws)
+      held <- which(found$folds == k)
+      density <- rstantools::log_lik(apart[[k]], newdata = data[held, ])
+      expect_equal(
+        found$pointwise[held, "elpd_kfold"],
+        unname(log(colMeans(exp(density)))),
+        tolerance = 1e-10
+      )
+    }
+  }
+})
+
+test_that("parts of a source have rows left out, weights, trials and shards", {
+  local_passes(rows = 300)
+  data <- kfold_data(900)
+  data$x[c(17, 500)] <- NA
+  data$w[3] <- 0
+  data$m <- data$event + data$w
+  frames <- list(data[1:350, ], data[351:900, ])
+  cases <- list(
+    list(
+      y ~ x + h,
+      data = stream_of(data, c(370, 1)),
+      family = stats::gaussian(),
+      weights = quote(w)
+    ),
+    list(cbind(event, m - event) ~ x, data = frames),
+    list(event ~ x, data = frames, subset = quote(z > -1))
+  )
+  for (case in cases) {
+    fit <- do.call(fit_again_to, c(case, iter = 60), quote = TRUE)
+    expect_true(has_source(fit))
+    found <- loo::kfold(fit, K = 2, group = ~g, save_fits = TRUE, refresh = 0)
+    density <- log(colMeans(exp(rstantools::log_lik(fit))))
+    expect_equal(rowSums(found$pointwise[, 1:2]), unname(density))
+    apart <- fits_apart(fit, found$folds)
+    for (k in 1:2) {
+      expect_identical(found$fits[[k]]$draws, apart[[k]]$draws)
+      expect_identical(sum(found$folds != k), as.integer(apart[[k]]$n_data))
+    }
+  }
+})
+
+test_that("where memory is for few fits passes are made for these", {
+  local_passes(rows = 300)
+  rows <- ending_stream(kfold_data(900), 100)
+  fit <- fit_again_to(event ~ x, rows$source, iter = 100)
+  before <- rows$n()
+  at_once <- loo::kfold(fit, K = 4, refresh = 0)
+  local_settings(folds_bytes = 8 * 300 * (3 * 2 + 4 * 2) * 2)
+  start <- rows$n()
+  expect_equal(loo::kfold(fit, K = 4, refresh = 0), at_once)
+  expect_identical(rows$n() - start, 2 * before + 1)
+})
+
+test_that("parts that are brought to memory are scored like others", {
+  data <- kfold_data(300)
+  fit <- fit_again_to(event ~ x + h, stream_of(data, 50), iter = 100)
+  local_passes(rows = 250)
+  source_fit <- fit_again_to(event ~ x + h, stream_of(data, 50), iter = 100)
+  expect_false(has_source(fit))
+  expect_true(has_source(source_fit))
+  # 200 rows: the look has them all
+  found <- loo::kfold(source_fit, K = 3, save_fits = TRUE, refresh = 0)
+  for (k in 1:3) {
+    own <- found$fits[[k]]
+    expect_false(has_source(own))
+    density <-
+      rstantools::log_lik(own, newdata = data[found$folds == k, ])
+    expect_equal(
+      found$pointwise[found$folds == k, "elpd_kfold"],
+      unname(log(colMeans(exp(density))))
+    )
+  }
+})
+
+test_that("what fails in a pass for all folds names the fold", {
+  local_passes(rows = 300)
+  data <- kfold_data(900)
+  data$h <- factor(rep(c("a", "b"), c(890, 10)))
+  fit <- fit_again_to(event ~ x + h, stream_of(data, 100), iter = 100)
+  folds <- rep(1:3, 300)
+  folds[891:900] <- 2
+  expect_error(loo::kfold(fit, folds = folds, refresh = 0), "fold 2")
+  # a part alone has a value that is none
+  own <- kfold_data(900)
+  source <- tall_stream(function() stream_of(own, 100)$open())
+  fit <- fit_again_to(event ~ x, source, iter = 100)
+  own$event[own$z > 1.9] <- 2
+  folds <- ifelse(own$event == 2, 2L, 1L)
+  expect_error(loo::kfold(fit, folds = folds, refresh = 0), "fold 1")
+})
+
+test_that("code that is begun again says once what it says", {
+  data <- data.frame(x = 1:100)
+  source <- stream_of(data, 30)
+  fold <- rep(1:2, 50)
+  parts <- lapply(1:2, function(k) source_part(source, fold, k, new_log()))
+  visit <- function(args, first) {
+    total <- args$from
+    rows <- NULL
+    list(
+      add = function(block) {
+        rows <<- c(rows, block$row)
+        total <<- total + sum(block_frame(block)$x)
+      },
+      end = function(n_read) list(total = total, n = n_read, rows = rows)
+    )
+  }
+  n_stage <- n_head <- 0
+  made <- list()
+  begin <- function(part) {
+    rlang::warn("before")
+    pass <- function(from) {
+      args <- list(request = list(columns = "x"), from = from)
+      each_shard(part, visit, args, 0, list(label = "", refresh = 0))[[1]]
+    }
+    in_log(part, "head", n_head <<- n_head + 1)
+    first <- in_stage(part, {
+      found <- pass(0)
+      n_stage <<- n_stage + 1
+      found
+    })
+    rlang::inform("between")
+    c(first, pass(first$total))
+  }
+  ask <- list(names = c("a", "b"), refresh = 0)
+  said <- character()
+  withCallingHandlers(
+    advance_fits(parts, 1:2, ask, begin, function(k, fit) made[[k]] <<- fit),
+    condition = function(cnd) {
+      if (inherits(cnd, c("warning", "message"))) {
+        said <<- c(said, conditionMessage(cnd))
+        rlang::cnd_muffle(cnd)
+      }
+    }
+  )
+  sums <- c(sum(data$x[fold != 1]), sum(data$x[fold != 2]))
+  for (k in 1:2) {
+    expect_equal(made[[k]][[1]], sums[[k]])
+    expect_equal(made[[k]][[4]], 2 * sums[[k]])
+    expect_equal(made[[k]]$n, 50)
+    expect_equal(made[[k]]$rows, c(1, 16, 31, 46))
+    # closed, it is read by itself
+    expect_null(source_log(parts[[k]]))
+  }
+  expect_identical(c(n_stage, n_head), c(2, 2))
+  said <- table(trimws(said))
+  expect_identical(as.integer(said[c("before", "between")]), c(2L, 2L))
 })
 
 # ---- reloo -------------------------------------------------------------------
