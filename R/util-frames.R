@@ -11,7 +11,7 @@ error_frame <- function() {
   found <- nearest <- 0
   while (at > 0) {
     f <- sys.function(at)
-    is_public <- is_one_of(f, public)
+    is_public <- is_ours(f) && is_one_of(f, public)
     if (is_public) {
       found <- at
     } else if (nearest == 0 && !is_of_package(f)) {
@@ -38,6 +38,11 @@ public_functions <- function() {
 # Methods of generics of other packages whose names are not theirs.
 late_methods <- c(mad = "mad_of_fit", sd = "sd_of_fit", var = "var_of_fit")
 
+# Asked before is_one_of(), which takes a fourth of a millisecond.
+is_ours <- function(f) {
+  !is.primitive(f) && identical(topenv(environment(f)), topenv())
+}
+
 is_one_of <- function(f, public) {
   for (one in public) {
     if (identical(f, one)) {
@@ -63,7 +68,7 @@ passed_through <- c("tallbayes", "base", "methods", "rlang", "stats", "utils")
 # conditions are called by R. What compiled code calls has no caller: there it
 # is what stands below on the stack.
 next_caller <- function(at, f, callers, is_public) {
-  is_inside <- !is_public && identical(topenv(environment(f)), topenv())
+  is_inside <- !is_public && is_ours(f)
   if (is_inside) {
     for (k in rev(seq_len(at - 1))) {
       if (identical(sys.frame(k), environment(f))) {

@@ -863,6 +863,16 @@ whitened_twin <- function(model, center, chol, is_diagonal) {
 # target.
 law_model_seed <- function(entry) {
   withr::local_preserve_seed()
+  # a search by minibatches need not come to its end
+  options <- search_options
+  local_fault("search_options", function(
+    model,
+    method = mode_method(model),
+    max_iter = if (mode_is_stochastic(method)) 200 else 100,
+    ...
+  ) {
+    options(model, method, max_iter, ...)
+  })
   model <- entry$runs %||% entry$model
   run <- function(state, seed, kernel) {
     set.seed(state)

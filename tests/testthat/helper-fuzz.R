@@ -212,12 +212,17 @@ forged_use <- function(uses, resume = NULL) {
   patiently <- function(code) {
     setTimeLimit(elapsed = 20, transient = TRUE)
     on.exit(setTimeLimit())
-    tryCatch(utils::capture.output(code), error = function(e) {
-      is_late <- grepl("elapsed time limit", conditionMessage(e), fixed = TRUE)
-      if (!is_late && !inherits(e, "tall_error")) {
-        stop(e)
+    # messages of ours are long in the making
+    tryCatch(
+      utils::capture.output(code),
+      tall_error = function(e) NULL,
+      error = function(e) {
+        late <- "elapsed time limit"
+        if (!grepl(late, conditionMessage(e), fixed = TRUE)) {
+          stop(e)
+        }
       }
-    })
+    )
   }
   function(fit) {
     fit <- forged(fit)
@@ -237,9 +242,16 @@ damaged <- function(x, damage) {
   with_element(x, damage$path, values[[damage$how]])
 }
 
+# Errors without their backtraces, which take as long as a test is about.
+local_no_traces <- function(frame = parent.frame()) {
+  options <- list("rlang:::disable_trace_capture" = TRUE)
+  withr::local_options(options, .local_envir = frame)
+}
+
 # Those of the damages that do not end as they must: text, none where all is
 # well. use: a function of the damaged object. Warnings do not count.
 fuzz <- function(x, use, damages) {
+  local_no_traces()
   found <- character()
   for (damage in damages) {
     where <- paste0(path_text(x, damage$path), ", ", damage$how)

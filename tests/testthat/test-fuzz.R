@@ -360,6 +360,7 @@ forged_cases <- function() {
 test_that("fits with forged seals are told, whatever is wrong with them", {
   grDevices::pdf(NULL)
   withr::defer(grDevices::dev.off())
+  local_no_traces()
   seen <- character()
   for (name in names(cases <- forged_cases())) {
     case <- cases[[name]]

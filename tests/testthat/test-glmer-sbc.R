@@ -22,7 +22,7 @@ for (name in c("intercept, logistic", "intercept, poisson")) {
 test_that("ranks are uniform: intercept and slope", {
   skip_on_cran()
   problem <- sbc_group_problems(24, 8)[["intercept and slope, logistic"]]
-  runs <- sbc_runs(problem, 60, sbc_group_sample, sbc_group_draws)
+  runs <- sbc_runs(problem, 30, sbc_group_sample, sbc_group_draws)
   scores <- sbc_scores(runs)
   expect_gt(min(sbc_p_values(scores, sbc_group_draws)), 5e-6)
   # of each parameter, too: the correlation is the last

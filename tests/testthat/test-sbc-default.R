@@ -63,7 +63,7 @@ aux_runs <- local({
     key <- paste(n, name)
     if (is.null(made[[key]])) {
       problem <- sbc_aux_problems(n)[[name]]
-      made[[key]] <<- suppressWarnings(sbc_runs(problem, 40))
+      made[[key]] <<- suppressWarnings(sbc_runs(problem, 25))
     }
     made[[key]]
   }
