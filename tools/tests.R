@@ -43,7 +43,7 @@ shared_tests <- c(
   "front-(folds|refit|reloo)" = "kfold",
   "f(ron|i)t-levels" = "glmer-levels",
   "gradient" = "conformance-gradient",
-  "kernel-gibbs|plan-sweeps|run-effects" = "crossed",
+  "kernel-gibbs|plan-mixing|plan-sweeps.*|run-effects" = "crossed",
   "design-crossed|fit-crossed|fit-factors" = "glmer-crossed",
   "kernel|kernel-.*" = "conformance-kernel",
   "mode-(lbfgs|newton|point|separation|object|options)" = "mode",

@@ -129,6 +129,33 @@ crossed_grid <- function(y, a, b, scale, wide, n = 25) {
   )
 }
 
+# The same of the variables of a model, an intercept and one or two that are
+# positive, by its own density, on a grid that reaches a little farther than
+# draws of them.
+model_grid <- function(model, draws) {
+  draws <- matrix(unclass(draws), ncol = model$n_dim)
+  n <- if (model$n_dim == 2) 40 else 20
+  at <- lapply(seq_len(model$n_dim), function(j) {
+    range <- range(draws[, j])
+    far <- range + c(-0.3, 0.3) * diff(range)
+    seq(if (j > 1) max(far[[1]], 1e-3) else far[[1]], far[[2]], length.out = n)
+  })
+  grid <- as.matrix(expand.grid(at))
+  colnames(grid) <- model$variables
+  log_p <- tallbayes::log_prob(model, grid, unconstrained = FALSE)
+  p <- exp(log_p - max(log_p))
+  p <- p / sum(p)
+  mean <- colSums(grid * p)
+  edges <- lapply(seq_len(model$n_dim), function(j) {
+    tapply(p, grid[, j], sum)[c(1, n)]
+  })
+  list(
+    mean = mean,
+    sd = sqrt(colSums(grid^2 * p) - mean^2),
+    edge = max(unlist(edges))
+  )
+}
+
 # Are means and sds of draws (an array) those of a grid, to Monte Carlo error?
 expect_grid <- function(draws, exact) {
   for (j in seq_along(exact$mean)) {
