@@ -115,10 +115,15 @@ for (name in names(one_factor_families)) {
   })
 }
 
-for (name in c("logistic", "gaussian")) {
+sbc_of_sweeps <- c(
+  sbc_crossed_problems()[c("logistic", "gaussian")],
+  sbc_near_problems()[c("crossed, logistic", "nested, gaussian")]
+)
+
+for (name in names(sbc_of_sweeps)) {
   test_that(paste("ranks are uniform:", name), {
     skip_on_cran()
-    problem <- sbc_crossed_problems()[[name]]
+    problem <- sbc_of_sweeps[[name]]
     n_draw <- 31
     runs <- sbc_runs(problem, 60, sbc_crossed_sample, n_draw)
     scores <- sbc_scores(runs)
