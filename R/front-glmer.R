@@ -57,11 +57,11 @@
 #' [model_crossed()], with moves that keep crossed and nested effects from
 #' sticking; `thin` aside, up to four sweeps a draw where these take little
 #' time. Factors whose rows connect their levels poorly, as workers who seldom
-#' change firms, would be slow: 30 passes over the rows foretell it, and all
-#' effects of a Gaussian response are then drawn jointly; of others a message
-#' says it before the run, with the sweeps that one independent draw of some
-#' effects takes. `fit$recipe$mixing` is what a sweep leaves of where it
-#' started, at most. Rows of a Gaussian response that are equal but for it and
+#' change firms, would be slow: passes over the rows foretell it, with standard
+#' deviations of a pilot where these matter, and all effects of a Gaussian
+#' response are then drawn jointly; of others a message says it before the run,
+#' with the sweeps that one independent draw of some effects takes.
+#' `fit$recipe$mixing` is what a sweep leaves of where it started, at most. Rows of a Gaussian response that are equal but for it and
 #' their weights are one, a cell, to the sweeps, where many are;
 #' `fit$recipe$cells` counts them. Beyond one a chain, `cores` share the rows
 #' and levels of a sweep, and draws do not depend on them. The datum is a row
@@ -86,7 +86,9 @@
 #' rows where the response is Gaussian; and there is no `kernel`, no `init`, and
 #' the parameter of a response other than a Gaussian one is known. All else is
 #' swept, for which the rows of a source are brought to memory, and a message
-#' says why. `kernel = kernel_gibbs()` asks for sweeps.
+#' says why: also of few levels correlated slopes, as in `(1 + x | g)`, and
+#' [neg_binomial_2()] and `Gamma("log")` with a sampled parameter. `kernel =
+#' kernel_gibbs()` asks for sweeps.
 #'
 #' @section The recipe: With one grouping factor of up to 50 groups, or where
 #' the posterior of a parameter is far from normal, as that of a standard

@@ -65,10 +65,12 @@
 #'
 #' What mixes slowly all the same are factors whose rows connect their levels
 #' poorly, such as workers who seldom change firms: 30 passes over the rows
-#' foretell what a sweep leaves of where effects were, as if these differed as
-#' much as rows of a level do. Where that is 0.86 or more, all effects of a
-#' Gaussian response are drawn jointly after each sweep, with \eqn{C}{C} the
-#' precisions of rows, \eqn{P}{P} that of the effects and
+#' foretell what a sweep leaves of where effects were, at most, whatever their
+#' standard deviations are. Where that is 0.86 or more, 50 sweeps of a pilot
+#' find standard deviations and the curvature of the rows, and 30 passes say
+#' what a sweep leaves with these. Where that is still 0.86 or more, all effects
+#' of a Gaussian response are drawn jointly after each sweep, with \eqn{C}{C}
+#' the precisions of rows, \eqn{P}{P} that of the effects and
 #' \eqn{\xi, \zeta}{xi, zeta} normal,
 #' \deqn{u' = u + (Z^\top C Z + P)^{-1} [Z^\top (C (y - \eta) + C^{1/2} \xi)
 #' - P u + P^{1/2} \zeta],}{u' = u + (Z'CZ + P)^-1 [Z'(C (y - eta) + C^(1/2) xi)
@@ -80,7 +82,9 @@
 #' responses a message tells before the run, from 0.9 on. Where sweeps take less
 #' than a millisecond, a draw is made of several, up to four, unless `thin` is
 #' given: `fit$recipe` has `sweeps`, and `mixing`, what a sweep leaves of where
-#' effects were, at most.
+#' effects were, at most. What takes more than 20 seconds or a gigabyte says so
+#' before it starts: rows with their levels, what each chain has of its own, and
+#' draws of effects.
 #'
 #' @return A spec of class `tall_kernel` for [sg_sample()]. A fit has `effects`,
 #' a data frame with a row for each effect, its `variable` (`r_g[level,effect]`,

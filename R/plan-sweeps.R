@@ -42,10 +42,12 @@ plan_sweeps <- function(model, sampler, control) {
       argument = "keep"
     )
   }
-  pairs <- factor_pairs(model)
-  rate <- if (length(pairs$rate) > 0) max(pairs$rate) else 0
-  model$n_kept <- pairs$rows
   kernel <- settle_effects(kernel, model, control)
+  tell_memory(model, kernel, control)
+  ledger <- new_ledger()
+  pairs <- foretold_pairs(model, control, ledger)
+  rate <- largest_rate(pairs)
+  model$n_kept <- pairs$rows
   kernel <- settle_joint(kernel, model, rate)
   is_joint <- kernel$args$joint
   steps <- if (is_joint) 1 else sweeps_of_draw(model, control)
@@ -53,7 +55,12 @@ plan_sweeps <- function(model, sampler, control) {
   if (!is_joint) {
     tell_poor_pairs(pairs, names(model$groups))
   }
-  plan <- new_plan(model, new_sampler(kernel, gradient_full()), steps = steps)
+  plan <- new_plan(
+    model,
+    new_sampler(kernel, gradient_full()),
+    steps = steps,
+    ledger = ledger
+  )
   plan$recipe <- list(
     sweeps = steps,
     mixing = if (length(pairs$rate) > 0) rate
@@ -119,8 +126,7 @@ kernel_of_effects <- function(kernel, keep_effects) {
 # Draws unless they are too many, which is told, where the user has not said.
 settle_effects <- function(kernel, model, control) {
   n_effect <- sum(vapply(model$groups, n_effects, 0))
-  n_kept <- floor((control$iter - control$warmup) / control$thin)
-  bytes <- 8 * n_effect * control$chains * n_kept
+  bytes <- draws_bytes(n_effect, control)
   keep <- kernel$args$keep_effects
   if (is.list(keep)) {
     kept_places(kernel, model$groups)
@@ -167,78 +173,4 @@ settle_joint <- function(kernel, model, rate) {
     joint <- can && rate >= setting("sweeps")$joint
   }
   kernel_gibbs(kernel$args$keep_effects, joint)
-}
-
-# Sweeps that take as long as a joint draw: of the iterations until 1e-8 is
-# left, at most, half suffice, and each takes a third of a sweep.
-joint_sweeps <- function(rate) {
-  log(2e8) / 2 / sqrt(1 - min(rate, 0.9999)) / 6
-}
-
-# ---- how long, and how well --------------------------------------------------
-
-# model$n_kept: rows, or cells of them, that are looked at; NULL: not known yet.
-sweep_seconds <- function(model) {
-  s <- setting("sweeps")
-  is_quadratic <- find_response(model$family)$is_quadratic
-  of_row <- if (is_quadratic) s$normal else s$other
-  (model$n_kept %||% model$n_rows) *
-    (length(model$groups) * of_row + model$n_coef * s$column)
-}
-
-# Draws of few rows cost next to nothing, and are made of several sweeps, unless
-# the user thins them.
-sweeps_of_draw <- function(model, control) {
-  s <- setting("sweeps")
-  if (control$thin > 1) {
-    return(1)
-  }
-  max(1, min(s$most, floor(s$draw / sweep_seconds(model))))
-}
-
-# What takes long says so before it starts.
-# rate: of joint draws, NULL: none.
-tell_slow_sweeps <- function(model, control, steps, rate = NULL) {
-  n_sweep <- control$chains * steps_of_chain(steps, control)
-  own <- if (is.null(rate)) 0 else joint_sweeps(rate)
-  seconds <- n_sweep * (1 + own) * sweep_seconds(model)
-  if (seconds <= setting("sweeps")$told) {
-    return(invisible())
-  }
-  what <- if (model$n_kept < model$n_rows) "cells of rows" else "rows"
-  cli::cli_inform(c(
-    i = "This will take about {format_seconds(seconds)} of one core: each of
-         {format_count(n_sweep)} sweeps looks at all
-         {format_count(model$n_kept)} {what}."
-  ))
-}
-
-# list(first, second, parts, rate, rows) of pairs of factors: see
-# src/ffi/crossed.c.
-factor_pairs <- function(model) {
-  out <- .Call(ffi_crossed_pairs, model$pointer, setting("sweeps")$passes)
-  if (is.integer(out)) {
-    abort_status(out)
-  }
-  out
-}
-
-# Effects of factors whose rows connect their levels poorly are correlated in
-# the posterior, and sweeps move them slowly.
-tell_poor_pairs <- function(pairs, names) {
-  at <- which.max(pairs$rate)
-  if (length(at) == 0 || pairs$rate[[at]] < setting("sweeps")$poor) {
-    return(invisible())
-  }
-  rate <- pairs$rate[[at]]
-  names <- names[c(pairs$first[[at]], pairs$second[[at]])]
-  cli::cli_inform(c(
-    i = "The rows connect the levels of {.field {names[[1]]}} and
-         {.field {names[[2]]}} poorly: a sweep leaves up to
-         {format(rate, digits = 3)} of where their effects were, so that about
-         {format_count(ceiling((1 + rate) / (1 - rate)))} sweeps count for one
-         independent draw of some of them.",
-    i = "{.code fit$effects} has the R-hat of each. Means of effects and
-         standard deviations may need a larger {.arg iter}."
-  ))
 }

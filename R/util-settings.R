@@ -49,9 +49,11 @@ usual_settings <- list(
     other = 45e-9,
     column = 2e-9,
     told = 20,              # seconds of a run that is told before it starts
+    bytes = 1e9,            # of its memory, likewise
     draw = 1e-3,            # seconds that a draw may take without a word, by
     most = 4,               # several sweeps
-    passes = 30,            # by which mixing is foretold
+    passes = 30,            # by which mixing is foretold,
+    pilot = c(30, 20),      # sweeps of warmup, and after it, that say where
     poor = 0.9,             # what a sweep leaves, where that is told
     joint = 0.86            # and where normal effects are drawn jointly, too
   ),

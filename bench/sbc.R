@@ -3,13 +3,14 @@
 #
 #   Rscript bench/sbc.R [replications] [responses | classes] [rows]
 #   Rscript bench/sbc.R [replications] groups [name]
-#   Rscript bench/sbc.R [replications] crossed
+#   Rscript bench/sbc.R [replications] crossed | near
 #
 # With "responses" those of section 13 alone, each with its parameter beside the
 # mean; with "classes" regressions with classes. Both of `rows` rows: 1000, or
 # 20000 where the recipe is another. With "groups" multilevel regressions, those
 # whose name has what comes after it ("slope"). With "crossed" those of several
-# grouping factors.
+# grouping factors, with "near" of two of them, whose standard deviations are
+# near 0 and correlations near -1 and 1.
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 if (Sys.getenv("TALLBAYES_BENCH_CHILD") == "") {
   # BLAS reads its number of threads when it is loaded
@@ -32,7 +33,8 @@ n_rep <- if (length(commandArgs(TRUE)) > 0) as.integer(commandArgs(TRUE)[[1]]) e
 of_responses <- "responses" %in% commandArgs(TRUE)
 of_classes <- "classes" %in% commandArgs(TRUE)
 of_groups <- "groups" %in% commandArgs(TRUE)
-of_crossed <- "crossed" %in% commandArgs(TRUE)
+of_near <- "near" %in% commandArgs(TRUE)
+of_crossed <- of_near || "crossed" %in% commandArgs(TRUE)
 of_part <- c(commandArgs(TRUE)[-(1:2)], if (of_groups) "intercept" else 1000)[[1]]
 n_rows <- if (!of_groups && !of_crossed) as.integer(of_part)
 start_part <- function(part, title) {
@@ -49,7 +51,10 @@ if (of_responses) {
 } else if (of_groups) {
   start_part("groups", "multilevel regressions")
 } else if (of_crossed) {
-  start_part("crossed", "several grouping factors")
+  start_part(
+    if (of_near) "near" else "crossed",
+    "several grouping factors"
+  )
 } else {
   bench_start("sbc", "Simulation-based calibration of the default")
 }
@@ -206,19 +211,44 @@ if (of_crossed) {
   source(file.path(here, "helper-crossed.R"))
   n_draw <- 31
   say(
-    "200 rows of 12 students, with a slope, and 8 lecturers in 3 departments;",
-    " ", n_draw, " draws of one\nchain, nearly independent, with fixed priors:",
-    " normal(0, 0.7) of two coefficients, half\nnormal(0, 0.7) of standard",
-    " deviations, LKJ(2) of the correlation, exponential(1) of sigma.\nColumns as",
+    if (of_near) {
+      paste0(
+        "100 rows of 12 students or lecturers, with a slope, crossed with 6",
+        " others or nested in 4\ndepartments; "
+      )
+    } else {
+      paste0(
+        "200 rows of 12 students, with a slope, and 8 lecturers in 3",
+        " departments; "
+      )
+    },
+    n_draw, " draws of one\nchain, nearly independent, with fixed priors:",
+    " normal(0, 0.7) of two coefficients, half\nnormal(0, ",
+    if (of_near) "0.15) of standard deviations, LKJ(0.5)" else {
+      "0.7) of standard deviations, LKJ(2)"
+    },
+    " of the correlation, exponential(1) of sigma.\nColumns as",
     " in `results/sbc.md`.\n"
   )
-  parameters <- c(
-    "(Intercept)", "x", "sd(student)", "sd(student's x)", "correlation",
-    "sd(lecturer)", "sd(department)", "sigma"
-  )
+  parameters <- if (of_near) {
+    c(
+      "(Intercept)", "x", "sd(inner)", "sd(inner, x)", "correlation",
+      "sd(outer)", "sigma"
+    )
+  } else {
+    c(
+      "(Intercept)", "x", "sd(student)", "sd(student's x)", "correlation",
+      "sd(lecturer)", "sd(department)", "sigma"
+    )
+  }
   # large counts hold their predictors for thousands of sweeps
-  for (name in c("gaussian", "logistic")) {
-    problem <- sbc_crossed_problems()[[name]]
+  problems <- if (of_near) {
+    sbc_near_problems()
+  } else {
+    sbc_crossed_problems()[c("gaussian", "logistic")]
+  }
+  for (name in names(problems)) {
+    problem <- problems[[name]]
     runs <- sbc_runs(problem, n_rep, sbc_crossed_sample, n_draw)
     scores <- sbc_scores(runs)
     kernel <- runs[[1]]$kernel

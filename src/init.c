@@ -32,7 +32,8 @@ SEXP ffi_fssd(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_gradient_info(SEXP);
 SEXP ffi_groups_add(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_groups_draws(SEXP, SEXP, SEXP, SEXP, SEXP);
-SEXP ffi_crossed_pairs(SEXP, SEXP);
+SEXP ffi_crossed_chain_size(SEXP);
+SEXP ffi_crossed_pairs(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_groups_look(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_groups_merge(SEXP, SEXP);
 SEXP ffi_groups_moments(SEXP, SEXP, SEXP);
@@ -135,7 +136,8 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_gradient_info, 1),
                                          DOOR(ffi_groups_add, 9),
                                          DOOR(ffi_groups_draws, 5),
-                                         DOOR(ffi_crossed_pairs, 2),
+                                         DOOR(ffi_crossed_chain_size, 1),
+                                         DOOR(ffi_crossed_pairs, 5),
                                          DOOR(ffi_groups_look, 6),
                                          DOOR(ffi_groups_merge, 2),
                                          DOOR(ffi_groups_moments, 3),

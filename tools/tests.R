@@ -46,7 +46,7 @@ shared_tests <- c(
   "design-together|source-part" = "kfold",
   "f(ron|i)t-levels" = "glmer-levels",
   "gradient" = "conformance-gradient",
-  "kernel-gibbs|plan-sweeps|run-effects" = "crossed",
+  "kernel-gibbs|plan-mixing|plan-sweeps.*|run-effects" = "crossed",
   "design-crossed|fit-crossed|fit-factors" = "glmer-crossed",
   "kernel|kernel-.*" = "conformance-kernel",
   "mode-(lbfgs|newton|point|separation|object|options)" = "mode",

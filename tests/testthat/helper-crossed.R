@@ -87,6 +87,77 @@ sbc_crossed_problems <- function(n = 200) {
   )
 }
 
+# Two factors of few levels, of which standard deviations are small and
+# correlations near -1 or 1: students with a slope, crossed with lecturers, or
+# lecturers with one, nested in departments.
+near_prior <- tallbayes::prior_lkj(
+  eta = 0.5,
+  sd = tallbayes::prior_normal(0, 0.15)
+)
+
+near_columns <- function(n, is_nested) {
+  inner <- sample(12, n, TRUE)
+  list(
+    x = cbind("(Intercept)" = 1, x = stats::rnorm(n)),
+    inner = inner,
+    outer = if (is_nested) (inner + 2) %/% 3 else sample(6, n, TRUE)
+  )
+}
+
+# The predictor, from effects that are drawn by the way.
+near_predictor <- function(columns, theta) {
+  v <- matrix(stats::rnorm(24), 12)
+  slope <- theta[[5]] * v[, 1] + sqrt(1 - theta[[5]]^2) * v[, 2]
+  drop(columns$x %*% theta[1:2]) + (theta[[3]] * v[, 1])[columns$inner] +
+    (theta[[4]] * slope)[columns$inner] * columns$x[, 2] +
+    (theta[[6]] * stats::rnorm(6))[columns$outer]
+}
+
+sbc_near_problem <- function(is_nested, is_normal, n = 100) {
+  list(
+    columns = function() near_columns(n, is_nested),
+    draw = function() {
+      c(
+        stats::rnorm(2, 0, 0.7),
+        abs(stats::rnorm(2, 0, 0.15)),
+        # LKJ(0.5) of two
+        2 * stats::rbeta(1, 0.5, 0.5) - 1,
+        abs(stats::rnorm(1, 0, 0.15)),
+        if (is_normal) stats::rexp(1)
+      )
+    },
+    model = function(columns, theta) {
+      eta <- near_predictor(columns, theta)
+      tallbayes::model_crossed(
+        columns$x,
+        if (is_normal) {
+          stats::rnorm(n, eta, theta[[7]])
+        } else {
+          stats::rbinom(n, 1, stats::plogis(eta))
+        },
+        list(
+          inner = list(group = columns$inner, z = columns$x),
+          outer = columns$outer
+        ),
+        if (is_normal) "gaussian" else "bernoulli",
+        prior = tallbayes::prior_normal(0, 0.7),
+        prior_covariance = near_prior,
+        prior_aux = tallbayes::prior_exponential(1)
+      )
+    }
+  )
+}
+
+# By name; 100 rows.
+sbc_near_problems <- function() {
+  list(
+    `crossed, logistic` = sbc_near_problem(FALSE, FALSE),
+    `nested, gaussian` = sbc_near_problem(TRUE, TRUE),
+    `crossed, gaussian` = sbc_near_problem(FALSE, TRUE),
+    `nested, logistic` = sbc_near_problem(TRUE, FALSE)
+  )
+}
+
 # Sweeps are many to a draw, so that these are nearly independent.
 sbc_crossed_sample <- function(model, seed, iter, warmup) {
   tallbayes::sg_sample(
@@ -126,6 +197,33 @@ crossed_grid <- function(y, a, b, scale, wide, n = 25) {
     sd = sqrt(colSums(grid^2 * p) - mean^2),
     # what is left out at its ends
     edge = max(tapply(p, grid[, 1], sum)[n], tapply(p, grid[, 3], sum)[c(1, n)])
+  )
+}
+
+# The same of the variables of a model, an intercept and one or two that are
+# positive, by its own density, on a grid that reaches a little farther than
+# draws of them.
+model_grid <- function(model, draws) {
+  draws <- matrix(unclass(draws), ncol = model$n_dim)
+  n <- if (model$n_dim == 2) 40 else 20
+  at <- lapply(seq_len(model$n_dim), function(j) {
+    range <- range(draws[, j])
+    far <- range + c(-0.3, 0.3) * diff(range)
+    seq(if (j > 1) max(far[[1]], 1e-3) else far[[1]], far[[2]], length.out = n)
+  })
+  grid <- as.matrix(expand.grid(at))
+  colnames(grid) <- model$variables
+  log_p <- tallbayes::log_prob(model, grid, unconstrained = FALSE)
+  p <- exp(log_p - max(log_p))
+  p <- p / sum(p)
+  mean <- colSums(grid * p)
+  edges <- lapply(seq_len(model$n_dim), function(j) {
+    tapply(p, grid[, j], sum)[c(1, n)]
+  })
+  list(
+    mean = mean,
+    sd = sqrt(colSums(grid^2 * p) - mean^2),
+    edge = max(unlist(edges))
   )
 }
 

@@ -57,10 +57,73 @@ test_that("one factor has the posterior of its quadrature", {
   }
 })
 
-for (name in c("logistic", "gaussian")) {
+# Of 120 rows of 15 groups.
+one_factor_response <- function(name) {
+  withr::with_seed(5, {
+    u <- 1.2 * stats::rnorm(15)[rep(1:15, 8)]
+    switch(
+      name,
+      probit = stats::rbinom(120, 1, stats::pnorm(u)),
+      cloglog = stats::rbinom(120, 1, 1 - exp(-exp(u - 0.5))),
+      poisson = stats::rpois(120, exp(0.3 + u)),
+      neg_binomial_2 = stats::rnbinom(120, size = 2, mu = exp(1 + u)),
+      Gamma = stats::rgamma(120, 2, 2 / exp(u)),
+      gaussian = 0.3 + u + stats::rnorm(120)
+    )
+  })
+}
+
+one_factor_families <- list(
+  probit = stats::binomial("probit"),
+  cloglog = stats::binomial("cloglog"),
+  poisson = stats::poisson(),
+  neg_binomial_2 = neg_binomial_2(),
+  Gamma = stats::Gamma("log"),
+  gaussian = stats::gaussian()
+)
+
+for (name in names(one_factor_families)) {
+  test_that(paste("sweeps agree with quadrature:", name), {
+    y <- one_factor_response(name)
+    x <- cbind("(Intercept)" = rep(1, 120))
+    g <- rep(1:15, 8)
+    model_by <- function(make, group) {
+      make(
+        x,
+        y,
+        group,
+        family = one_factor_families[[name]],
+        prior = prior_normal(0, 1),
+        prior_covariance = prior_normal(0, 1),
+        prior_aux = prior_exponential(1)
+      )
+    }
+    crossed <- model_by(model_crossed, list(group = g))
+    groups <- model_by(model_groups, g)
+    expect_identical(crossed$variables, groups$variables)
+    fit <- sg_sample(
+      crossed,
+      iter = 1200,
+      warmup = 200,
+      chains = 2,
+      seed = 1,
+      refresh = 0
+    )
+    exact <- model_grid(groups, fit$draws)
+    expect_lt(exact$edge, 1e-4)
+    expect_grid(unclass(fit$draws), exact)
+  })
+}
+
+sbc_of_sweeps <- c(
+  sbc_crossed_problems()[c("logistic", "gaussian")],
+  sbc_near_problems()[c("crossed, logistic", "nested, gaussian")]
+)
+
+for (name in names(sbc_of_sweeps)) {
   test_that(paste("ranks are uniform:", name), {
     skip_on_cran()
-    problem <- sbc_crossed_problems()[[name]]
+    problem <- sbc_of_sweeps[[name]]
     n_draw <- 31
     runs <- sbc_runs(problem, 60, sbc_crossed_sample, n_draw)
     scores <- sbc_scores(runs)

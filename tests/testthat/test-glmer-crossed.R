@@ -198,51 +198,6 @@ test_that("counts have the posterior that Stan finds", {
   expect_lt(max(abs(z)), 4)
 })
 
-test_that("mixing is foretold by how factors are connected", {
-  data <- withr::with_seed(1, {
-    n <- 3000
-    worker <- rep(1:300, each = 10)
-    firm <- (worker - 1) %/% 20 + 1
-    moves <- stats::runif(n) < 0.02
-    firm[moves] <- firm[moves] %% 15 + 1
-    data.frame(
-      worker,
-      firm,
-      other = sample(15, n, TRUE),
-      x = stats::rnorm(n),
-      y = stats::rnorm(n)
-    )
-  })
-  rate_of <- function(one, other) {
-    n <- as.matrix(table(data[[one]], data[[other]]))
-    a <- t(n / sqrt(rowSums(n) + 1)) / sqrt(colSums(n) + 1)
-    svd(a)$d[[2]]^2
-  }
-  pairs <- function(...) {
-    x <- cbind(rep(1, 3000))
-    factor_pairs(model_crossed(x, data$y, as.list(data[c(...)]), "gaussian"))
-  }
-  poor <- pairs("worker", "firm")
-  expect_equal(poor$rate, rate_of("worker", "firm"), tolerance = 0.02)
-  expect_gt(poor$rate, 0.8)
-  good <- pairs("worker", "other")
-  expect_equal(good$rate, rate_of("worker", "other"), tolerance = 0.02)
-  expect_lt(good$rate, 0.3)
-  # parts that shifts draw
-  data$half <- data$worker %/% 20
-  nested <- pairs("worker", "half")
-  expect_identical(nested$parts, 16)
-  expect_lt(nested$rate, 0.02)
-  formula <- y ~ x + (1 | worker) + (1 | firm)
-  expect_no_message(quick_crossed(formula, data))
-  local_settings(sweeps = list(poor = 0.8, joint = 1))
-  expect_message(
-    fit <- quick_crossed(formula, data),
-    "connect the levels of worker and firm poorly"
-  )
-  expect_equal(fit$recipe$mixing, poor$rate)
-})
-
 test_that("fits have what those of lme4 and brms have", {
   data <- crossed_rows()
   fit <- crossed_fit()
