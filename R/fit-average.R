@@ -77,11 +77,11 @@
 #' of classes those of each, or the thresholds. Of times to an event
 #' \eqn{\theta} has the log of the shape or of `sigma`; of proportional hazards
 #' instead, in each stratum, the log of the cumulative hazard at `times` (of
-#' `"rmst"` at 16 times up to it), or of the hazard, that a draw has. It is for
-#' fits of [tall_glm()], [tall_gam()], [tall_polr()], [tall_multinom()] and
-#' [tall_surv()]. Group-level effects and frailties that are integrated out,
-#' networks, and medians where the hazard is in pieces, which have bends, take
-#' each draw at each row, of many rows with fewer draws.
+#' `"rmst"` at 16 times up to it), or of the hazard, that a draw has. The
+#' expansion is for fits of [tall_glm()], [tall_gam()], [tall_polr()],
+#' [tall_multinom()] and [tall_surv()]. Group-level effects and frailties that
+#' are integrated out, networks, and medians where the hazard is in pieces,
+#' which have bends, take each draw at each row, of many rows with fewer draws.
 #'
 #' Of lazy tables, the fit's own or `newdata`, the database computes \eqn{s},
 #' \eqn{g} and \eqn{H}, as [it does for fits][tall_source]: a query for each

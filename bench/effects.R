@@ -1,18 +1,20 @@
 # What do averages of effects over all rows cost, and how far are expansions from
 # rows times draws?
 #
-#   Rscript bench/effects.R [near] [speed] [large] [folds] [written] [beside]
+#   Rscript bench/effects.R [near] [speed] [large] [several] [folds] [written]
+#     [beside]
 #
 # near: five designs of 5,000 and 200,000 rows, averages by expansion beside each
 # draw at each row, and the error that was told; two minutes. speed: 10^6 rows x
 # 13 numeric columns, 4,000 draws, in turn with the fit itself; a minute. large:
-# 10^7 rows, and the memory beyond the data; three minutes, 6 GB. folds: what
-# kfold() of 70,000 rows costs beside the fit, and from a source; of 10^6 rows in
-# a Parquet file, its passes and time beside those of folds that read the file
-# each by itself; three minutes.
-# written: 40,000 rows x 2,000 draws into a folder of Parquet files, one file and
-# text, and the memory that they take; four minutes. beside: the draws of
-# marginaleffects, where it is there.
+# 10^7 rows, and the memory beyond the data; three minutes, 6 GB. several: what
+# hangs on several predictors, times to an event, two formulas, classes, hurdles,
+# up to 200,000 rows x 4,000 draws; four minutes. folds: what kfold() of 70,000
+# rows costs beside the fit, and from a source; of 10^6 rows in a Parquet file,
+# its passes and time beside those of folds that read the file each by itself;
+# three minutes. written: 40,000 rows x 2,000 draws into a folder of Parquet
+# files, one file and text, and the memory that they take; four minutes. beside:
+# the draws of marginaleffects, where it is there.
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 source(file.path(dirname(script), "one-core.R"))
 
@@ -131,6 +133,89 @@ if ("large" %in% wanted) {
     " MB beyond the data and the fit, error ",
     signif(max(attr(found, "error")), 2), " posterior sds."
   )
+}
+
+# ---- several predictors ------------------------------------------------------
+
+several_rows <- function(n) {
+  set.seed(1)
+  d <- data.frame(x = rnorm(n), z = rnorm(n), g = sample(letters[1:3], n, TRUE))
+  eta <- 0.5 * d$x - 0.4 * (d$g == "b")
+  d$time <- 10 * rexp(n, exp(eta))^0.8
+  d$status <- d$time < 30
+  d$time <- pmin(d$time, 30)
+  d$y <- rnorm(n, eta, exp(0.3 * d$z))
+  d$count <- rpois(n, exp(eta)) * (runif(n) > plogis(d$z - 1))
+  d$class <- cut(
+    eta + rlogis(n), c(-Inf, -1, 0.5, Inf), c("l", "m", "h"),
+    ordered_result = TRUE
+  )
+  d
+}
+
+several <- list(
+  `survival at a time, hazard in pieces` = list(
+    fit = function(d) tall_surv(Surv(time, status) ~ x + z + g, d, seed = 1),
+    args = list(times = 10),
+    rows = 2e5
+  ),
+  `survival at a time, log-normal` = list(
+    fit = function(d) {
+      tall_surv(Surv(time, status) ~ x + z + g, d, "lognormal", seed = 1)
+    },
+    args = list(times = 10)
+  ),
+  `sigma of two formulas` = list(
+    fit = function(d) tall_glm(list(y ~ x + g, sigma ~ z), d, seed = 1),
+    args = list(dpar = "sigma")
+  ),
+  `counts with zeros of their own` = list(
+    fit = function(d) {
+      tall_glm(list(count ~ x + g, zi ~ z), d, zero_inflated_poisson(), seed = 1)
+    },
+    rows = 2e5
+  ),
+  `three ordered classes` = list(
+    fit = function(d) tall_polr(class ~ x + z + g, d, seed = 1)
+  ),
+  `hurdle` = list(
+    fit = function(d) {
+      tall_glm(list(count ~ x + g, hu ~ z), d, hurdle_poisson(), seed = 1)
+    }
+  )
+)
+
+if ("several" %in% wanted) {
+  say("\n## Functions of several predictors\n")
+  say("CPU seconds of each draw at each row, and of the expansion; the root mean square of what draws are apart, in posterior sds, the largest of a table; what was told.\n")
+  table <- NULL
+  for (name in names(several)) {
+    own <- several[[name]]
+    n <- if (is.null(own$rows)) 2e4 else own$rows
+    d <- several_rows(n)
+    fit <- own$fit(d)
+    n_draw <- posterior::ndraws((if (is.null(fit$counts)) fit else fit$counts)$draws)
+    ask <- function(...) {
+      more <- list(fit, newdata = d, ndraws = n_draw, ...)
+      do.call(average_predictions, c(more, own$args))
+    }
+    t <- c(
+      expansion = seconds(found <- ask(method = "expansion")),
+      exact = seconds(exact <- ask(method = "exact"))
+    )
+    away <- posterior::draws_of(found$draws) - posterior::draws_of(exact$draws)
+    table <- rbind(table, data.frame(
+      what = name,
+      rows = format(n, big.mark = ",", scientific = FALSE),
+      draws = format(n_draw, big.mark = ","),
+      exact = format(round(t[["exact"]], 1)),
+      expansion = format(round(t[["expansion"]], 1)),
+      ratio = format(round(t[["exact"]] / t[["expansion"]])),
+      apart = format(signif(max(sqrt(colMeans(away^2)) / exact$sd), 2)),
+      told = format(signif(max(attr(found, "error")), 2))
+    ))
+  }
+  say_table(table)
 }
 
 # ---- cross-validation --------------------------------------------------------
