@@ -109,7 +109,7 @@ for (engine in sql_engines) {
     )
     expect_same_sums(
       function(fit) {
-        average_comparisons(fit, list(k = c(2, 4), wait = 0.2), by = "on",
+        average_comparisons(fit, list(k = c(2, 4), x = 0.2), by = "on",
           method = "expansion")
       },
       fit,
@@ -229,8 +229,9 @@ test_that("few rows are read, and are any of their group", {
   expect_lt(abs(share - is_ant), 5 * sqrt(is_ant * (1 - is_ant) / 400))
 })
 
-test_that("shards are summed as one table", {
+test_that("shards are summed as one table, sums without a factor apart", {
   con <- local_sqlite()
+  local_settings(cell_numbers = 10)
   rows <- average_table_rows()
   fit <- table_fit(y ~ x + word, rows, binomial())
   shards <- list(
