@@ -93,9 +93,10 @@
 #' express a term (bases other than those of [tall_gam()], functions of one's
 #' own, dates), where the database and R do not agree on predictors, and where
 #' predictors are missing or levels and weights are not allowed. It does so
-#' without a message for `in_database = FALSE` and `method = "exact"`. Of
-#' smooth terms that are extrapolated, a warning comes where the rows that R
-#' reads show it.
+#' without a message for `method = "exact"` and for [as_source()] with
+#' `in_database = FALSE`, which is faster with SQLite, whose sums cost more than
+#' rows that need not travel. Of smooth terms that are extrapolated, a warning
+#' comes where the rows that R reads show it.
 #'
 #' Slopes are differences over a ten-thousandth of the variable's range, divided
 #' by it, as in \pkg{marginaleffects}; of a variable that is a column of the

@@ -7,9 +7,10 @@
 #' A *source* is anything that hands out its rows block by block, from the first
 #' to the last, as often as it is asked to: a data frame, a matrix, rows in a
 #' file ([tall_store()]), text files ([tall_csv()]), Parquet files
-#' ([tall_parquet()]), a stream ([tall_stream()]). `as_source()` makes one of what users give. A class of
-#' your own becomes one by a method of `source_open()`, below the class
-#' `tall_source`; the other generics have defaults that make a pass.
+#' ([tall_parquet()]), a stream ([tall_stream()]). `as_source()` makes one of
+#' what users give. A class of your own becomes one by a method of
+#' `source_open()`, below the class `tall_source`; the other generics have
+#' defaults that make a pass.
 #'
 #' @param x What is to be a source: a data frame (also a tibble or a
 #'   data.table), a numeric matrix, a sparse one of \pkg{Matrix}, a
@@ -72,6 +73,7 @@
 #'   made.
 #' * *Shards.* Of a list of lazy tables, such as parts of one table on several
 #'   servers, each computes its own sums, which are added, and draws its rows.
+#' * *Averages.* [average_predictions()] and its kin let the database sum, too.
 #' * *Types.* All that is summed is a double, in every engine. Whole numbers of
 #'   64 bits are doubles, and an error from \eqn{2^{53}}{2^53} on. SQLite has
 #'   neither logical values nor factors: what is text in the database is a

@@ -1,20 +1,22 @@
 # What do averages of effects over all rows cost, and how far are expansions from
 # rows times draws?
 #
-#   Rscript bench/effects.R [near] [speed] [large] [several] [folds] [written]
-#     [beside]
+#   Rscript bench/effects.R [near] [speed] [large] [database] [several] [folds]
+#     [written] [beside]
 #
 # near: five designs of 5,000 and 200,000 rows, averages by expansion beside each
 # draw at each row, and the error that was told; two minutes. speed: 10^6 rows x
 # 13 numeric columns, 4,000 draws, in turn with the fit itself; a minute. large:
-# 10^7 rows, and the memory beyond the data; three minutes, 6 GB. several: what
-# hangs on several predictors, times to an event, two formulas, classes, hurdles,
-# up to 200,000 rows x 4,000 draws; four minutes. folds: what kfold() of 70,000
-# rows costs beside the fit, and from a source; of 10^6 rows in a Parquet file,
-# its passes and time beside those of folds that read the file each by itself;
-# three minutes. written: 40,000 rows x 2,000 draws into a folder of Parquet
-# files, one file and text, and the memory that they take; four minutes. beside:
-# the draws of marginaleffects, where it is there.
+# 10^7 rows, and the memory beyond the data; three minutes, 6 GB. database: 10^6
+# rows in SQLite and, where it is there (TALLBAYES_DUCKDB_LIB), in DuckDB, summed
+# there beside read by R; four minutes. several: what hangs on several predictors,
+# times to an event, two formulas, classes, hurdles, up to 200,000 rows x 4,000
+# draws; four minutes. folds: what kfold() of 70,000 rows costs beside the fit,
+# and from a source; of 10^6 rows in a Parquet file, its passes and time beside
+# those of folds that read the file each by itself; three minutes. written:
+# 40,000 rows x 2,000 draws into a folder of Parquet files, one file and text, and
+# the memory that they take; four minutes. beside: the draws of marginaleffects,
+# where it is there.
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 source(file.path(dirname(script), "one-core.R"))
 
@@ -215,6 +217,79 @@ if ("several" %in% wanted) {
       told = format(signif(max(attr(found, "error")), 2))
     ))
   }
+  say_table(table)
+}
+
+# ---- rows in a database ------------------------------------------------------
+
+# Connections by engine.
+open_engines <- function() {
+  library <- Sys.getenv("TALLBAYES_DUCKDB_LIB")
+  has_duckdb <- suppressWarnings(requireNamespace(
+    "duckdb",
+    lib.loc = c(if (nzchar(library)) library, .libPaths()),
+    quietly = TRUE
+  ))
+  c(
+    list(SQLite = DBI::dbConnect(RSQLite::SQLite(), tempfile())),
+    if (has_duckdb) {
+      list(DuckDB = suppressMessages(
+        DBI::dbConnect(duckdb::duckdb(tempfile()), config = list(threads = "1"))
+      ))
+    }
+  )
+}
+
+asked_of_tables <- list(
+  `two predictions` = function(fit, ...) {
+    average_predictions(fit, list(V1 = c(-1, 1)), ...)
+  },
+  `13 slopes` = function(fit, ...) average_slopes(fit, ...),
+  `predictions by 10 groups` = function(fit, ...) {
+    average_predictions(fit, by = "k", ...)
+  }
+)
+
+if ("database" %in% wanted) {
+  say("\n## Rows in a database\n")
+  n <- 1e6
+  d <- numeric_rows(n)
+  d$k <- rep_len(1:10, n)
+  fit <- tall_glm(reformulate(sprintf("V%d", 1:13), "y"), d, binomial(), seed = 1)
+  table <- NULL
+  for (engine in names(connections <- open_engines())) {
+    con <- connections[[engine]]
+    DBI::dbWriteTable(con, "d", d)
+    rows <- dplyr::tbl(con, "d")
+    for (name in names(asked_of_tables)) {
+      ask <- asked_of_tables[[name]]
+      t <- c(
+        read = seconds(read <- ask(
+          fit,
+          newdata = as_source(rows, in_database = FALSE),
+          method = "expansion"
+        )),
+        summed = seconds(
+          summed <- ask(fit, newdata = rows, method = "expansion")
+        )
+      )
+      table <- rbind(table, data.frame(
+        engine = engine,
+        what = name,
+        read = format(round(t[["read"]], 1)),
+        summed = format(round(t[["summed"]], 1)),
+        ratio = format(round(t[["read"]] / t[["summed"]], 1)),
+        apart = format(signif(max(abs(summed$mean - read$mean) / read$sd), 1))
+      ))
+    }
+    DBI::dbDisconnect(con)
+  }
+  say(
+    "10^6 rows x 13 numeric columns, ", posterior::ndraws(fit$draws), " draws, ",
+    "one thread, CPU seconds: rows that R reads, sums that the database ",
+    "computes, and by how much the latter is faster; how far means are apart, ",
+    "in posterior sds.\n"
+  )
   say_table(table)
 }
 
