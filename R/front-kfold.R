@@ -52,16 +52,16 @@
 #' order. All folds share the passes over a stream or file: one look, one pass
 #' for each step of the search for the modes, one that draws rows for the
 #' sampler, and one that takes the densities of all rows. So there are as many
-#' passes as one fit makes, and one more, whatever `K` is; the draws are those of
-#' a fit that reads its rows by itself. These passes come on top: one that finds
-#' `group`, and one that numbers the rows where some were left out, have weights
-#' or trials; another one where the sampler of a fold needs more rows than were
-#' drawn; and one for each fold whose fit needs all its rows in memory, as a look
-#' tells. The fits have their passes together as far as their samples of rows
-#' (the pilots) are expected to take 1 GB (some 25 fits of ten columns); of more
-#' and wider ones, some folds at a time. Rows of a data frame are at hand: there
-#' each fold passes over them by itself, and the densities are taken in one
-#' pass.
+#' passes as one fit makes, and one more, whatever `K` is; the draws are those
+#' of a fit that reads its rows by itself. These passes come on top: one that
+#' finds `group`, and one that numbers the rows where some were left out, have
+#' weights or trials; another one where the sampler of a fold needs more rows
+#' than were drawn; and one for each fold whose fit needs all its rows in
+#' memory, as a look tells. The fits have their passes together as far as their
+#' samples of rows (the pilots) are expected to take 1 GB (some 25 fits of ten
+#' columns); of more and wider ones, some folds at a time. Rows of a data frame
+#' are at hand: there each fold passes over them by itself, and the densities
+#' are taken in one pass.
 #'
 #' Of a multilevel fit whose effects are integrated out a group takes the place
 #' of a row, as in [loo()][loo-tall_glm]: it is left out whole. With several
