@@ -61,8 +61,9 @@
 #' deviations of a pilot where these matter, and all effects of a Gaussian
 #' response are then drawn jointly; of others a message says it before the run,
 #' with the sweeps that one independent draw of some effects takes.
-#' `fit$recipe$mixing` is what a sweep leaves of where it started, at most. Rows of a Gaussian response that are equal but for it and
-#' their weights are one, a cell, to the sweeps, where many are;
+#' `fit$recipe$mixing` is what a sweep leaves of where it started, at most. Rows
+#' of a Gaussian response that are equal but for it and their weights are one, a
+#' cell, to the sweeps, where many are;
 #' `fit$recipe$cells` counts them. Beyond one a chain, `cores` share the rows
 #' and levels of a sweep, and draws do not depend on them. The datum is a row
 #' then: [nobs()] counts rows, `log_lik()` and `loo()` are of rows given the
