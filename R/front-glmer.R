@@ -63,11 +63,11 @@
 #' with the sweeps that one independent draw of some effects takes.
 #' `fit$recipe$mixing` is what a sweep leaves of where it started, at most. Rows
 #' of a Gaussian response that are equal but for it and their weights are one, a
-#' cell, to the sweeps, where many are; `fit$recipe$cells` counts them. Beyond
-#' one a chain, `cores` share the rows and levels of a sweep, and draws do not
-#' depend on them. The datum is a row then: [nobs()] counts rows, `log_lik()`
-#' and `loo()` are of rows given the effects of their groups, where with one
-#' factor they are of groups.
+#' cell, to the sweeps, where many are;
+#' `fit$recipe$cells` counts them. Beyond one a chain, `cores` share the rows
+#' and levels of a sweep, and draws do not depend on them. The datum is a row
+#' then: [nobs()] counts rows, `log_lik()` and `loo()` are of rows given the
+#' effects of their groups, where with one factor they are of groups.
 #'
 #' @section Few levels: Several grouping factors that have few levels in all, up
 #' to about a thousand, of more than 65,536 rows or those of a source, are
