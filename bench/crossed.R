@@ -1,18 +1,20 @@
 # How long do several grouping factors take beside lme4's maxima, what do they
 # leave, and does the cost of a sweep grow with the rows alone?
 #
-#   Rscript bench/crossed.R [insteval] [growth] [levels] [joint] [seeds]
+#   Rscript bench/crossed.R [insteval] [growth] [levels] [joint] [seeds] [exact]
 #     [references] [normal] [profile] [millions] [movielens]
 #
 # insteval: lme4's InstEval, 73,421 ratings by 2,972 students of 1,128 lecturers
 # in 14 departments, normal and logistic, beside lmer() and glmer(nAGQ = 0).
 # growth: seconds of a sweep from 10^5 rows to 2.5 10^7; 5 minutes. levels: few
-# levels in all, as columns, beside sweeps and lme4; 10 minutes. joint: workers who seldom change
-# firms, with joint draws of all effects and without; 5 minutes. seeds: the worst of 20, with
-# a slope and nested groups; 6 minutes. references: lme4's grouseticks and VerbAgg
-# beside rstanarm; 12 minutes. normal: likewise Penicillin and cake; 2 minutes.
-# profile: lmer()'s profile of InstEval; 6 minutes. millions: 10^7 levels; 2 minutes. movielens: 25 million
-# ratings of the shape of MovieLens-25M, simulated, and memory; 20 minutes.
+# levels in all, as columns, beside sweeps and lme4; 10 minutes. joint: workers who
+# seldom change firms, with joint draws of all effects and without; 5 minutes.
+# seeds: the worst of 20, with a slope and nested groups; 6 minutes. exact: small
+# standard deviations of logistic rows beside importance sampling; 3 minutes.
+# references: lme4's grouseticks and VerbAgg beside rstanarm; 12 minutes. normal:
+# likewise Penicillin and cake; 2 minutes. profile: lmer()'s profile of InstEval;
+# 6 minutes. millions: 10^7 levels; 2 minutes. movielens: 25 million ratings of the
+# shape of MovieLens-25M, simulated, and memory; 20 minutes.
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 source(file.path(dirname(script), "one-core.R"))
 
@@ -33,6 +35,7 @@ alone <- c(
   levels = "crossed-levels",
   joint = "crossed-joint",
   seeds = "crossed-seeds",
+  exact = "crossed-exact",
   references = "crossed-references",
   normal = "crossed-normal",
   profile = "crossed-profile",
@@ -391,6 +394,111 @@ if ("seeds" %in% wanted) {
   })
   say("Of 4,000 draws, over all parameters and seeds.\n\n")
   say_table(do.call(rbind, out))
+}
+
+# ---- small standard deviations -----------------------------------------------
+
+# The data sets of bench/sbc.R near, crossed and logistic. Their 100 rows say so
+# little that the posterior is near enough to the prior to weigh draws of the
+# latter.
+
+from_prior <- function(columns, y, n_draw) {
+  m <- 1e4
+  parts <- lapply(seq_len(n_draw / m), function(k) {
+    theta <- cbind(
+      matrix(rnorm(2 * m, 0, 0.7), m),
+      matrix(abs(rnorm(2 * m, 0, 0.15)), m),
+      2 * rbeta(m, 0.5, 0.5) - 1,
+      abs(rnorm(m, 0, 0.15))
+    )
+    first <- matrix(rnorm(12 * m), m)
+    second <- matrix(rnorm(12 * m), m)
+    slope <- theta[, 5] * first + sqrt(1 - theta[, 5]^2) * second
+    outer <- matrix(rnorm(6 * m), m) * theta[, 6]
+    x <- columns$x[, 2]
+    eta <- theta[, 1] + tcrossprod(theta[, 2], x) +
+      (theta[, 3] * first)[, columns$inner] +
+      (theta[, 4] * slope)[, columns$inner] * rep(x, each = m) +
+      outer[, columns$outer]
+    signs <- rep(2 * y - 1, each = m)
+    list(
+      theta = theta,
+      log_lik = rowSums(plogis(eta * signs, log.p = TRUE))
+    )
+  })
+  log_lik <- unlist(lapply(parts, `[[`, "log_lik"))
+  weight <- exp(log_lik - max(log_lik))
+  list(
+    theta = do.call(rbind, lapply(parts, `[[`, "theta")),
+    weight = weight / sum(weight)
+  )
+}
+
+if ("exact" %in% wanted) {
+  say("\n## Small standard deviations\n")
+  source(file.path(dirname(script), "..", "tests", "testthat", "helper-crossed.R"))
+  problem <- sbc_near_problem(FALSE, FALSE)
+  of_seed <- function(seed) {
+    set.seed(seed)
+    columns <- problem$columns()
+    eta <- near_predictor(columns, problem$draw())
+    y <- rbinom(length(eta), 1, plogis(eta))
+    groups <- list(
+      inner = list(group = columns$inner, z = columns$x),
+      outer = columns$outer
+    )
+    model <- model_crossed(
+      columns$x,
+      y,
+      groups,
+      "bernoulli",
+      prior = prior_normal(0, 0.7),
+      prior_covariance = near_prior
+    )
+    fit <- sg_sample(
+      model,
+      iter = 60000,
+      warmup = 1000,
+      thin = 5,
+      chains = 2,
+      seed = seed,
+      refresh = 0
+    )
+    found <- posterior::summarise_draws(fit$draws, "mean", "sd", "mcse_mean")
+    exact <- from_prior(columns, y, 4e5)
+    mean <- colSums(exact$weight * exact$theta)
+    away <- exact$theta - rep(mean, each = nrow(exact$theta))
+    sd <- sqrt(colSums(exact$weight * away^2))
+    error <- sqrt(colSums(exact$weight^2 * away^2) + found$mcse_mean^2)
+    data.frame(
+      parameter = found$variable,
+      off = (found$mean - mean) / sd,
+      z = (found$mean - mean) / error,
+      sd = found$sd / sd,
+      ess = 1 / sum(exact$weight^2)
+    )
+  }
+  all <- do.call(rbind, lapply(1:16, of_seed))
+  say(
+    "100 logistic rows, ", length(unique(all$parameter)), " parameters, of 16 data ",
+    "sets: posterior means of 24,000 draws less those of 400,000 draws from the ",
+    "prior, weighed by the likelihood (", round(min(all$ess)), " effective or ",
+    "more), in posterior sds, averaged over data sets with a standard error; the ",
+    "mean square of differences in Monte Carlo errors, which is 1 on average; the ",
+    "largest of these; and the ratio of sds.\n"
+  )
+  rows <- split(all, factor(all$parameter, unique(all$parameter)))
+  say_table(do.call(rbind, lapply(rows, function(one) {
+    data.frame(
+      parameter = one$parameter[[1]],
+      off = fixed(mean(one$off), 4),
+      `+-` = fixed(sd(one$off) / sqrt(nrow(one)), 4),
+      `mean square` = fixed(mean(one$z^2)),
+      largest = fixed(max(abs(one$z))),
+      `sd ratio` = fixed(mean(one$sd), 3),
+      check.names = FALSE
+    )
+  })))
 }
 
 # ---- references --------------------------------------------------------------

@@ -248,7 +248,7 @@ for (engine in sql_engines) {
       near(unlist(a$facts), unlist(b$facts))
     }
     # so many steps that another pass draws rows for them
-    fit <- passed_gam(table, iter = 700)
+    fit <- passed_gam(table, iter = 1100)
     expect_gt(fit$passes, 10)
     expect_s3_class(fit$rows$in_sql, "tall_sql")
     expect_same_curves(fit, given_knots_gam(), d[1:6, ])
