@@ -119,16 +119,28 @@ with_options_back <- function(counts, before, file) {
   counts
 }
 
-# Files that nobody has taken, one after another; `folder` has a folder for
-# each that was taken, with its counts when it ended.
-work_on <- function(files, folder) {
+# A process whose heap has grown to this takes no other file, MB: what files
+# leave makes each collection of garbage, and so the files after it, slower, by
+# three times and more.
+most_heap <- 150
+
+heap <- function() sum(gc()[, 2])
+
+# Files that nobody has taken, one after another, until the heap has grown by
+# `most` MB; `folder` has a folder for each that was taken, with its counts when
+# it ended.
+work_on <- function(files, folder, most = Inf) {
   # the last line counts all of them; the reporter reads it when it is made
   testthat::set_max_fails(Inf)
   suppressPackageStartupMessages(library(testthat))
   library(tallbayes)
   env <- testthat::test_env("tallbayes")
   testthat::source_test_helpers("tests/testthat", env)
+  at_first <- heap()
   for (file in files) {
+    if (heap() - at_first > most) {
+      break
+    }
     if (dir.create(file.path(folder, file), showWarnings = FALSE)) {
       before <- own_options()
       counts <- counts_of(run_file(file, env), file)
@@ -164,8 +176,14 @@ run_all <- function(filter) {
   } else {
     saveRDS(files, file.path(folder, "files.rds"))
     arguments <- c("tools/test.R", "--files-of", shQuote(folder))
+    n_taken <- function() sum(dir.exists(file.path(folder, files)))
     start <- function(...) {
-      system2(file.path(R.home("bin"), "Rscript"), arguments)
+      before <- -1
+      # one that takes no file, and so cannot begin, is not started again
+      while (n_taken() < length(files) && n_taken() > before) {
+        before <- n_taken()
+        system2(file.path(R.home("bin"), "Rscript"), arguments)
+      }
     }
     parallel::mclapply(seq_len(n), start, mc.cores = n)
   }
@@ -204,7 +222,7 @@ summarise <- function(counts) {
 
 given <- commandArgs(trailingOnly = TRUE)
 if (length(given) > 0 && given[[1]] == "--files-of") {
-  work_on(readRDS(file.path(given[[2]], "files.rds")), given[[2]])
+  work_on(readRDS(file.path(given[[2]], "files.rds")), given[[2]], most_heap)
 } else {
   run_all(c(given, NA)[[1]])
 }

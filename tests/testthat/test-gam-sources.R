@@ -260,7 +260,7 @@ for (engine in sql_engines) {
       unname(predict(fit, as.data.frame(made), type = "link"))
     )
     more <- sg_resume(fit, iter = 100, refresh = 0)
-    expect_identical(posterior::niterations(more$draws), 450L)
+    expect_identical(posterior::niterations(more$draws), 650L)
     expect_identical(nrow(smooth_table(fit)), 2L)
   })
 }
