@@ -21,8 +21,10 @@ test_that("an interrupt waits until a progress bar is drawn", {
     tryCatch(
       {
         code
-        # where what waited comes at the latest
-        Sys.sleep(0.05)
+        # where what waited comes at the latest, on a busy machine after a while
+        for (k in seq_len(40)) {
+          Sys.sleep(0.05)
+        }
         FALSE
       },
       interrupt = function(condition) TRUE
