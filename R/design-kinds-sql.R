@@ -142,14 +142,7 @@ ranges_query <- function(table, s) {
     return(sql_select(con, c(sums, counts), inner))
   }
   sql <- sql_select(con, sums, inner, keep = by)
-  if (length(by) == 0) {
-    return(sql)
-  }
-  group <- paste(quote_names(con, by), collapse = ", ")
-  sql_append(
-    sql,
-    paste0("GROUP BY ", group, "\nLIMIT ", setting("most_groups") + 1)
-  )
+  sql_grouped(con, sql, by, setting("most_groups"))
 }
 
 range_aggregates <- function(names, con) {
@@ -218,8 +211,7 @@ kinds_query <- function(table, s, request) {
     keep = unname(own),
     where = weightless_sql(request, own, con)
   )
-  group <- paste(quote_names(con, own), collapse = ", ")
-  sql_append(sql, paste("GROUP BY", group))
+  sql_grouped(con, sql, own)
 }
 
 # Leaves out rows of weight 0, or of no trials, which the ranges do not know.

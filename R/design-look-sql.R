@@ -191,12 +191,7 @@ count_rows <- function(table, s) {
   sql <- sql_select(con, columns, rows$sql, keep = c(levels, "missing"),
     engine = rows$engine)
   sql <- sql_select(con, list(n = "COUNT(*)", bad = "SUM(bad)"), sql, keep = by)
-  group <- paste(quote_names(con, by), collapse = ", ")
-  sql <- sql_append(
-    sql,
-    paste0("GROUP BY ", group, "\nLIMIT ", setting("most_groups") + 1)
-  )
-  found <- run_sql(con, sql)
+  found <- run_sql(con, sql_grouped(con, sql, by, setting("most_groups")))
   found$n <- as.double(found$n)
   found$bad[is.na(found$bad)] <- 0
   found

@@ -102,11 +102,7 @@ level_sums_query <- function(table, s, request, shift) {
     text = text
   )
   sql <- sql_select(con, sums, rows, keep = by)
-  group <- paste(quote_names(con, by), collapse = ", ")
-  sql_append(
-    sql,
-    paste0("GROUP BY ", group, "\nLIMIT ", setting("most_groups") + 1)
-  )
+  sql_grouped(con, sql, by, setting("most_groups"))
 }
 
 found_of_sums <- function(s, request, found, shift) {

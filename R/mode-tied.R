@@ -165,14 +165,7 @@ kinds_of_some_query <- function(table, s, n) {
   some <- sql_select(con, list(), rows$sql, keep = by)
   some <- sql_append(some, sql_limit(n))
   kinds <- sql_select(con, list(n = "COUNT(*)"), some, keep = by)
-  group <- paste(quote_names(con, by), collapse = ", ")
-  kinds <- sql_append(kinds, paste("GROUP BY", group))
-  sql_select(con, list(n = "COUNT(*)"), kinds)
-}
-
-# As a whole number, which 1e5 is not everywhere.
-sql_limit <- function(n) {
-  paste("LIMIT", format(n, scientific = FALSE))
+  sql_select(con, list(n = "COUNT(*)"), sql_grouped(con, kinds, by))
 }
 
 ties_query <- function(table, s, most) {
@@ -189,9 +182,7 @@ ties_query <- function(table, s, most) {
     keep = by,
     where = where
   )
-  group <- paste(quote_names(con, by), collapse = ", ")
-  sql <- sql_append(sql, paste("GROUP BY", group))
-  if (is.finite(most)) sql_append(sql, sql_limit(most + 1)) else sql
+  sql_grouped(con, sql, by, most)
 }
 
 # Design, response, weights and offset of rows that the database has by the

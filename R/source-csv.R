@@ -234,32 +234,9 @@ guess_types <- function(source, types, guess) {
 #' @export
 source_open.tall_csv <- function(source, columns = NULL) {
   columns <- intersect(columns %||% source$names, source$names)
-  at <- 0
-  file <- NULL
-  close <- function() {
-    closing <- file
-    file <<- NULL
-    at <<- length(source$paths)
-    if (!is.null(closing)) {
-      closing$close()
-    }
-  }
-  next_block <- function() {
-    repeat {
-      block <- if (!is.null(file)) file$next_block()
-      if (!is.null(block)) {
-        return(block)
-      }
-      now <- at
-      close()
-      if (now == length(source$paths)) {
-        return(NULL)
-      }
-      at <<- now + 1
-      file <<- open_csv(source$paths[[at]], source, columns)
-    }
-  }
-  list(next_block = next_block, close = close)
+  readers_in_turn(length(source$paths), function(k) {
+    open_csv(source$paths[[k]], source, columns)
+  })
 }
 
 #' @export

@@ -137,29 +137,15 @@ read_parquet_columns <- function(path, n_row, columns) {
 #' @export
 source_open.tall_parquet <- function(source, columns = NULL) {
   columns <- intersect(columns %||% source$names, source$names)
-  at <- 0
-  file <- NULL
-  next_block <- function() {
-    repeat {
-      block <- if (!is.null(file)) file$next_block()
-      if (!is.null(block) || at >= length(source$paths)) {
-        return(block)
-      }
-      at <<- at + 1
-      data <- read_parquet_file(
-        source$paths[[at]],
-        source$n_row[[at]],
-        columns,
-        source$keys[at, , drop = FALSE]
-      )
-      file <<- frame_reader(data, columns)
-    }
-  }
-  close <- function() {
-    at <<- length(source$paths)
-    file <<- NULL
-  }
-  list(next_block = next_block, close = close)
+  readers_in_turn(length(source$paths), function(k) {
+    data <- read_parquet_file(
+      source$paths[[k]],
+      source$n_row[[k]],
+      columns,
+      source$keys[k, , drop = FALSE]
+    )
+    frame_reader(data, columns)
+  })
 }
 
 #' @export

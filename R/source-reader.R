@@ -112,6 +112,37 @@ walk_source <- function(source, request, label, refresh, f) {
 
 # ---- what fails --------------------------------------------------------------
 
+# A reader of n parts, one after the other, each open as long as it is read.
+# open(k): a reader.
+readers_in_turn <- function(n, open) {
+  at <- 0
+  reader <- NULL
+  close <- function() {
+    closing <- reader
+    reader <<- NULL
+    at <<- n
+    if (!is.null(closing)) {
+      closing$close()
+    }
+  }
+  next_block <- function() {
+    repeat {
+      block <- if (!is.null(reader)) reader$next_block()
+      if (!is.null(block)) {
+        return(block)
+      }
+      now <- at
+      close()
+      if (now == n) {
+        return(NULL)
+      }
+      at <<- now + 1
+      reader <<- open(at)
+    }
+  }
+  list(next_block = next_block, close = close)
+}
+
 # What a member, or a user's function in it, fails of is told with its place.
 call_source <- function(code, state) {
   tryCatch(code, error = function(e) {

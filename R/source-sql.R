@@ -196,6 +196,22 @@ sql_append <- function(steps, text) {
   steps
 }
 
+# As a whole number, which 1e5 is not everywhere.
+sql_limit <- function(n) {
+  paste("LIMIT", format(n, scientific = FALSE))
+}
+
+# By combinations of the columns `by`, where there are some; one more than
+# `most` at most.
+sql_grouped <- function(con, sql, by, most = Inf) {
+  if (length(by) == 0) {
+    return(sql)
+  }
+  group <- paste(quote_names(con, by), collapse = ", ")
+  sql <- sql_append(sql, paste("GROUP BY", group))
+  if (is.finite(most)) sql_append(sql, sql_limit(most + 1)) else sql
+}
+
 # One below the other: nested, they would be more than some parsers take.
 sql_text <- function(steps, nests = FALSE) {
   steps <- unclass(steps)

@@ -139,33 +139,9 @@ source_shards.tall_shards <- function(source) {
 # One after the other.
 #' @export
 source_open.tall_shards <- function(source, columns = NULL) {
-  shards <- source$shards
-  at <- 0
-  reader <- NULL
-  close <- function() {
-    closing <- reader
-    reader <<- NULL
-    at <<- length(shards)
-    if (!is.null(closing)) {
-      closing$close()
-    }
-  }
-  next_block <- function() {
-    repeat {
-      block <- if (!is.null(reader)) reader$next_block()
-      if (!is.null(block)) {
-        return(block)
-      }
-      now <- at
-      close()
-      if (now == length(shards)) {
-        return(NULL)
-      }
-      at <<- now + 1
-      reader <<- source_open(shards[[at]], columns)
-    }
-  }
-  list(next_block = next_block, close = close)
+  readers_in_turn(length(source$shards), function(k) {
+    source_open(source$shards[[k]], columns)
+  })
 }
 
 #' @export

@@ -239,11 +239,7 @@ sql_aggregates <- function(tables, made, names, by = NULL) {
       con <- one$rows$con
       columns <- stats::setNames(one$sums[names[own]], paste0("s", own))
       sql <- sql_select(con, columns, one$rows$sql, keep = by)
-      if (length(by) == 0) {
-        return(sql)
-      }
-      group <- paste(quote_names(con, by), collapse = ", ")
-      sql_append(sql, paste("GROUP BY", group))
+      sql_grouped(con, sql, by)
     })
     lapply(run_on_tables(tables, queries), split_keys, by)
   })

@@ -186,14 +186,7 @@ test_that("rows whose remainders are looked at are any of the group", {
 test_that("rows of a source are passed over", {
   data <- average_data(600)
   fit <- run_average(y ~ x + g, data)
-  blocks <- tall_stream(function() {
-    left <- split(data, rep(1:3, each = 200))
-    function() {
-      block <- if (length(left) > 0) left[[1]]
-      left <<- left[-1]
-      block
-    }
-  })
+  blocks <- stream_of(data, 200)
   # as of more rows than are brought to memory
   local_settings(look = list(rows = 100, of_stratum = 50))
   streamed <- tall_glm(

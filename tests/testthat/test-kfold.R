@@ -24,14 +24,27 @@ kfold_data <- function(n = 240, seed = 1) {
   })
 }
 
+# Densities of fold k under `fit`, which has not seen it.
+expect_held <- function(found, k, fit, data, tolerance = 1.5e-8) {
+  held <- found$folds == k
+  expect_equal(
+    found$pointwise[held, "elpd_kfold"],
+    log_mean_density(fit, data[held, ]),
+    tolerance = tolerance
+  )
+}
+
+log_mean_density <- function(fit, newdata = NULL) {
+  unname(log(colMeans(exp(rstantools::log_lik(fit, newdata = newdata)))))
+}
+
 # Log mean densities of each fold under its own fit, made by hand.
 elpd_by_hand <- function(folds, data, refit) {
   out <- numeric(nrow(data))
   for (k in unique(folds)) {
     held <- folds == k
     fit <- refit(data[!held, ])
-    density <- rstantools::log_lik(fit, newdata = data[held, ])
-    out[held] <- log(colMeans(exp(density)))
+    out[held] <- log_mean_density(fit, data[held, ])
   }
   out
 }
@@ -80,8 +93,7 @@ test_that("it is what fits to the other rows say, seed by seed", {
       fit_of(rows, lambda = call$lambda * nrow(rows) / nrow(data))
     })
     expect_equal(found$pointwise[, "elpd_kfold"], wanted, tolerance = 1e-6)
-    lpd <- log(colMeans(exp(rstantools::log_lik(fit))))
-    expect_equal(rowSums(found$pointwise[, 1:2]), unname(lpd))
+    expect_equal(rowSums(found$pointwise[, 1:2]), log_mean_density(fit))
     expect_identical(
       vapply(found$fits, stats::nobs, 0),
       as.numeric(240 - table(found$folds))
@@ -208,12 +220,7 @@ test_that("effects that are sampled are those of the groups of held-out rows", {
   )
   found <- loo::kfold(fit, K = 4, save_fits = TRUE, refresh = 0)
   expect_as_loo(found, fit)
-  held <- found$folds == 1
-  density <- rstantools::log_lik(found$fits[[1]], newdata = data[held, ])
-  expect_equal(
-    found$pointwise[held, "elpd_kfold"],
-    unname(log(colMeans(exp(density))))
-  )
+  expect_held(found, 1, found$fits[[1]], data)
 })
 
 # ---- folds -------------------------------------------------------------------
@@ -327,12 +334,7 @@ test_that("rows that are passed over are left out of the passes", {
       prior_aux = by$fits[[k]]$blueprint$priors$prior_aux
     )
     expect_equal(own$prior, fit$prior)
-    density <- rstantools::log_lik(own, newdata = whole[held, ])
-    expect_equal(
-      by$pointwise[held, "elpd_kfold"],
-      unname(log(colMeans(exp(density)))),
-      tolerance = 1e-8
-    )
+    expect_held(by, k, own, whole)
   }
 })
 
@@ -407,13 +409,7 @@ test_that("all folds are fitted and scored in the passes of one fit", {
     }
     for (k in seq_len(K)) {
       expect_identical(found$fits[[k]]$draws, apart[[k]]$draws)
-      held <- which(found$folds == k)
-      density <- rstantools::log_lik(apart[[k]], newdata = data[held, ])
-      expect_equal(
-        found$pointwise[held, "elpd_kfold"],
-        unname(log(colMeans(exp(density)))),
-        tolerance = 1e-10
-      )
+      expect_held(found, k, apart[[k]], data, 1e-10)
     }
   }
 })
@@ -439,8 +435,7 @@ test_that("parts of a source have rows left out, weights, trials and shards", {
     fit <- do.call(fit_again_to, c(case, iter = 60), quote = TRUE)
     expect_true(has_source(fit))
     found <- loo::kfold(fit, K = 2, group = ~g, save_fits = TRUE, refresh = 0)
-    density <- log(colMeans(exp(rstantools::log_lik(fit))))
-    expect_equal(rowSums(found$pointwise[, 1:2]), unname(density))
+    expect_equal(rowSums(found$pointwise[, 1:2]), log_mean_density(fit))
     apart <- fits_apart(fit, found$folds)
     for (k in 1:2) {
       expect_identical(found$fits[[k]]$draws, apart[[k]]$draws)
@@ -473,12 +468,7 @@ test_that("parts that are brought to memory are scored like others", {
   for (k in 1:3) {
     own <- found$fits[[k]]
     expect_false(has_source(own))
-    density <-
-      rstantools::log_lik(own, newdata = data[found$folds == k, ])
-    expect_equal(
-      found$pointwise[found$folds == k, "elpd_kfold"],
-      unname(log(colMeans(exp(density))))
-    )
+    expect_held(found, k, own, data)
   }
 })
 

@@ -206,14 +206,7 @@ test_that("coefficients are those of a stratified Cox model", {
 test_that("rows of a source have the same strata", {
   data <- strata_data(600)
   fit <- run_strata(Surv(time, seen) ~ a + strata(g), data)
-  blocks <- tall_stream(function() {
-    left <- split(data, rep(1:3, each = 200))
-    function() {
-      block <- if (length(left) > 0) left[[1]]
-      left <<- left[-1]
-      block
-    }
-  })
+  blocks <- stream_of(data, 200)
   streamed <- run_strata(Surv(time, seen) ~ a + strata(g), blocks)
   expect_identical(streamed$family$pieces$n_cut, fit$family$pieces$n_cut)
   expect_equal(streamed$family$pieces$stratum, c(0, 0, 1, 2))
