@@ -11,8 +11,9 @@
 #'   [predict()][predict.tall_glm()].
 #' @param data (data frame or `NULL`) The data of the fit, to be returned with
 #'   the new columns; `NULL`: its model frame.
-#' @param newdata (data frame, lazy table or `NULL`) Other data; of a lazy table
-#'   of \pkg{dbplyr} see *Tables in a database*.
+#' @param newdata (data frame, [source][tall_source] or `NULL`) Other data,
+#'   which are brought to memory; of a lazy table of \pkg{dbplyr} see *Tables in
+#'   a database*.
 #' @param type.predict (string) `"link"` or `"response"`: the scale of
 #'   `.fitted`.
 #' @param type.residuals (string) The `type` of [residuals()][fitted-values].

@@ -38,6 +38,11 @@ augment.tall_regression <- function(
   own <- is.null(newdata)
   if (own) {
     x <- fit_of_rows(x)
+  } else if (is_passed_over(x, newdata)) {
+    newdata <- collect_source(data_source(newdata, "newdata"), c(
+      i = "Give some of the rows, or write predictions of all:
+           {.code predict(fit, newdata, to = )}."
+    ))
   }
   table <- if (own) augmented_rows(x, data) else newdata
   is_class <- has_class_response(x)

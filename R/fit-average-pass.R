@@ -90,8 +90,7 @@ check_weight_sums <- function(weights) {
 
 # The fit, whose blocks have the columns that are asked for, too.
 fit_with_columns <- function(fit, request) {
-  newdata <- request$newdata
-  source <- if (is.null(newdata)) fit$rows$source else as_source(newdata)
+  source <- average_source(fit, request$newdata)
   for (arg in c("by", "wts")) {
     missing <- setdiff(request[[arg]], source_names(source))
     if (length(missing) > 0) {
@@ -100,6 +99,11 @@ fit_with_columns <- function(fit, request) {
   }
   fit$columns <- union(fit$columns, c(request$by, request$wts))
   fit
+}
+
+# Where the rows are passed over.
+average_source <- function(fit, newdata) {
+  if (is.null(newdata)) fit$rows$source else data_source(newdata, "newdata")
 }
 
 column_of <- function(data, name, arg) {

@@ -20,7 +20,7 @@ expansion_by_sql <- function(request, plan, draws) {
   if (!has_sql_average(request) || !is_passed_over(fit, newdata)) {
     return(NULL)
   }
-  source <- if (is.null(newdata)) fit$rows$source else as_source(newdata)
+  source <- average_source(fit, newdata)
   tables <- source_tables(source)
   is_free <- vapply(tables, function(table) table$in_database, TRUE)
   if (length(tables) == 0 || !all(is_free)) {
@@ -212,14 +212,7 @@ count_query <- function(table, ask) {
   sql <- sql_select(con, columns, rows$sql, keep = by)
   sums <- sprintf("SUM(%s)", quote_names(con, names(columns)))
   sql <- sql_select(con, stats::setNames(sums, names(columns)), sql, keep = by)
-  if (length(by) == 0) {
-    return(sql)
-  }
-  group <- paste(quote_names(con, by), collapse = ", ")
-  sql_append(
-    sql,
-    paste0("GROUP BY ", group, "\nLIMIT ", setting("most_groups") + 1)
-  )
+  sql_grouped(con, sql, by, setting("most_groups"))
 }
 
 # ---- sums of a set -----------------------------------------------------------

@@ -272,7 +272,11 @@ average_times <- function(type, times, is_surv) {
 
 average_dpar <- function(fit, dpar) {
   if (!is.null(dpar) && !inherits(fit, "tall_dpar")) {
-    abort_expected(dpar, "NULL", "The fit has one predictor.")
+    abort_expected(dpar, "NULL", if (inherits(fit, "tall_hurdle")) {
+      "Of a hurdle's parts `type` is \"zero\" or \"count\"."
+    } else {
+      "The fit has one predictor."
+    })
   }
   if (!is.null(dpar)) check_choice(dpar, c("mu", fit$dpar$name))
 }
@@ -330,12 +334,17 @@ average_table <- function(request, plan, prob, what) {
   structure(
     out,
     class = c("tall_average", "data.frame"),
-    error = if (found$is_expanded) unlist(errors) / sd,
+    error = if (found$is_expanded) relative_errors(unlist(errors), sd),
     what = what,
     prob = prob,
     n_row = found$n_row,
     n_missing = found$n_missing
   )
+}
+
+# In posterior sds; what every draw and row has the same is without.
+relative_errors <- function(error, sd) {
+  ifelse(error == 0, 0, error / sd)
 }
 
 # Columns of the table have one meaning each.

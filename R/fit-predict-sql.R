@@ -2,7 +2,7 @@
 
 # The table with `.fitted` and `.se.fit`. chosen: as choose_draws() has it.
 augment_table <- function(fit, newdata, type, se_fit, chosen) {
-  source <- as_source(newdata)
+  source <- data_source(newdata, "newdata")
   names <- source_names(source)
   check_newdata_columns(fit, names)
   taken <- intersect(c(".fitted", if (se_fit) ".se.fit"), names)

@@ -15,8 +15,10 @@ is_passed_over <- function(fit, newdata) {
   if (is.null(fit$terms)) {
     return(FALSE)
   }
+  is_named <- (is.matrix(newdata) || is_sparse(newdata)) &&
+    !is.null(colnames(newdata))
   is_one <- inherits(newdata, c("tall_source", "tall_store", "tbl_lazy")) ||
-    (is.matrix(newdata) || is_sparse(newdata)) && !is.null(colnames(newdata))
+    is.character(newdata) || is_named
   is_shard <- function(x) {
     inherits(x, c("data.frame", "tall_source", "tbl_lazy")) || is.function(x)
   }
@@ -31,7 +33,10 @@ row_terms <- function(fit) {
 
 # How many, NA where only a pass can tell.
 n_passed_over <- function(fit, newdata) {
-  if (is.null(newdata)) fit$n_data else source_size(as_source(newdata))
+  if (is.null(newdata)) {
+    return(fit$n_data)
+  }
+  source_size(data_source(newdata, "newdata"))
 }
 
 # ---- block by block ----------------------------------------------------------
@@ -49,7 +54,7 @@ each_newdata <- function(
   refresh = getOption("tallbayes.refresh", 1)
 ) {
   is_own <- is.null(newdata)
-  source <- if (is_own) fit$rows$source else as_source(newdata)
+  source <- if (is_own) fit$rows$source else data_source(newdata, "newdata")
   columns <- fit$columns
   if (!is_own) {
     names <- source_names(source)

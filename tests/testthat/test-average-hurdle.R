@@ -87,14 +87,7 @@ test_that("averages of hurdles are those of rows times draws", {
 
 test_that("rows of a hurdle's source are passed over", {
   data <- hurdle_data_of(600)
-  blocks <- tall_stream(function() {
-    left <- split(data, rep(1:3, each = 200))
-    function() {
-      block <- if (length(left) > 0) left[[1]]
-      left <<- left[-1]
-      block
-    }
-  })
+  blocks <- stream_of(data, 200)
   # as of more rows than are brought to memory
   local_settings(look = list(rows = 100, of_stratum = 50))
   formula <- list(y ~ x + g, hu ~ z)
@@ -113,4 +106,19 @@ test_that("rows of a hurdle's source are passed over", {
       expect_equal(found$mean, expected$mean, tolerance = 1e-3)
     }
   }
+})
+
+test_that("what a part does not hang on has no effect, and no error", {
+  data <- hurdle_data_of(300)
+  formula <- list(y ~ x + g, hu ~ z)
+  fit <- run_hurdle(tall_glm, formula, data, hurdle_poisson())
+  none <- average_comparisons(fit, "g", type = "zero", method = "expansion")
+  expect_identical(none$mean, c(0, 0)[seq_len(nrow(none))])
+  expect_identical(attr(none, "error"), none$mean)
+  expect_output(print(none), "an error of 0 posterior sds")
+  expect_error(
+    average_predictions(fit, dpar = "hu"),
+    "`type` is \"zero\"",
+    class = "tall_error_input"
+  )
 })

@@ -210,5 +210,19 @@ test_that("a path stands for the rows of its files", {
   fit <- of(file)
   stream <- of(stream_of(data, 1000))
   expect_identical(plain_draws(fit), plain_draws(stream))
+  # of predictions, too
   expect_equal(predict(fit, as_source(file)), unname(predict(fit, data)))
+  expect_equal(predict(fit, file), unname(predict(fit, data)))
+  expect_error(predict(fit, "a.xls"), "newdata", class = "tall_error_input")
+  expect_error(predict(fit, "no.csv"), class = "tall_error_data")
+  expect_equal(
+    average_slopes(fit, "x", newdata = file)$mean,
+    average_slopes(fit, "x", newdata = data)$mean,
+    tolerance = 1e-3
+  )
+  # the rows of a source are brought to memory
+  with_fits <- generics::augment(fit, newdata = data)
+  for (newdata in list(file, stream_of(data, 1000))) {
+    expect_equal(generics::augment(fit, newdata = newdata), with_fits)
+  }
 })
