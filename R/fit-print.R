@@ -187,7 +187,20 @@ data_text <- function(fit) {
       fit$groups$name
     )
   }
-  paste0(c(rows, left_out_text(fit)), collapse = "; ")
+  paste0(c(rows, batches_text(fit), left_out_text(fit)), collapse = "; ")
+}
+
+# Of a fit to which rows were appended; NULL: of another.
+batches_text <- function(fit) {
+  n <- fit$batches$rows
+  if (length(n) > 0) {
+    came <- count_noun(sum(n > 0), "batch", "batches")
+    gone <- sum(n < 0)
+    paste0(c(
+      came,
+      if (gone > 0) paste(format_count(gone), "taken away")
+    ), collapse = ", ")
+  }
 }
 
 # What became of other rows; NULL: there were none.

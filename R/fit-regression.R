@@ -288,6 +288,7 @@ update.tall_regression <- function(object, formula., ..., evaluate = TRUE) {
     changed$formula <- formula(object)
   }
   extras <- match.call(expand.dots = FALSE)$...
+  check_call_has_rows(object, extras)
   front <- eval(changed[[1]], parent.frame())
   known <- union(names(formals(front)), run_argument_names())
   refuse_foreign(setdiff(names(extras), known))
@@ -305,6 +306,21 @@ update.tall_regression <- function(object, formula., ..., evaluate = TRUE) {
   }
   where <- call_home(object, changed, parent.frame())
   eval(changed, where)
+}
+
+# The call of a fit to which rows were appended is of the first ones.
+check_call_has_rows <- function(fit, extras) {
+  if (!is.null(fit$batches) && !"data" %in% names(extras)) {
+    abort_tall(
+      "stale",
+      c(
+        "The fit's call is of the rows that it had at first, and
+         {.code fit$batches} says what has come and gone since.",
+        i = "Give {.arg data}, all rows, to {.fn update}."
+      ),
+      argument = "data"
+    )
+  }
 }
 
 # Of several formulas the first, that of the mean.

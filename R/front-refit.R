@@ -118,15 +118,15 @@ facts_of_rows <- function(rows, fit) {
   )
 }
 
-# The run that made the fit, silent.
-run_again <- function(fit) {
+# The run that made the fit; changes: arguments that are others.
+run_again <- function(fit, changes = list(refresh = 0)) {
   home <- environment(fit$formula) %||% globalenv()
   names <- c("kernel", "gradient", "subsample", "schedule")
   given <- as.list(fit$call)[intersect(names(fit$call), names)]
   given <- lapply(given, eval, home)
   control <- fit$control[names(formals(check_control))]
-  control$refresh <- 0
   control$keep <- "draws"
+  control[names(changes)] <- changes
   do.call(front_run, c(given, control, list(.front = tall_glm)))
 }
 
@@ -317,11 +317,12 @@ group_scores <- function(fit, model, draws) {
 
 # changes: arguments; NULL takes one out.
 call_again <- function(fit, changes) {
-  changes <- c(changes, list(
+  own <- list(
     seed = fit$control$seed,
     cores = fit$control$cores,
     refresh = 0
-  ))
+  )
+  changes <- c(changes, own[setdiff(names(own), names(changes))])
   home <- new.env(parent = environment(fit$formula) %||% globalenv())
   do.call(update.tall_regression, c(list(fit), changes), envir = home)
 }

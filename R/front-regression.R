@@ -160,6 +160,9 @@ end_regression <- function(fit, run, front, rows, parts) {
     blueprint = front$blueprint,
     rows = rows_to_keep(fit$rows %||% rows, front$keep_data)
   )
+  if (!front$keep_data) {
+    fit$passed[c("drawn", "tied")] <- NULL
+  }
   front_fit(fit, run, front$class, front$asked$written, c(own, parts))
 }
 

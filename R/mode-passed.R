@@ -146,6 +146,7 @@ as_remote <- function(model, remote, facts) {
   place <- response_facts(model$family)$place
   prior <- model$prior
   prior$mixture <- prior$mixture$params
+  facts$total <- NULL
   numbers <- c(place, unlist(facts), unlist(prior))
   model$fingerprint <- .Call(ffi_hash, numbers)
   model$remote <- remote

@@ -49,8 +49,9 @@ new_column_facts <- function() {
   )
 }
 
-# As build_model() finds them of rows in memory. shards: rows of each, where
-# there are several.
+# As build_model() finds them of rows in memory; `total` has what they were made
+# of, to be merged with that of other rows. shards: rows of each, where there
+# are several.
 facts_of <- function(total, shards = NULL) {
   p <- length(total$mean) - 1
   sd <- sqrt(total$square / max(1, total$n - 1))
@@ -67,10 +68,16 @@ facts_of <- function(total, shards = NULL) {
     sd = sd[seq_len(p)],
     units = units,
     n_row = total$n,
-    response = total$mean[[p + 1]]
+    response = total$mean[[p + 1]],
+    total = total
   )
   out$shards <- shards
   out
+}
+
+# Facts of rows that follow one another, from those of each part.
+merge_known <- function(parts) {
+  facts_of(Reduce(merge_facts, lapply(parts, `[[`, "total")))
 }
 
 merge_facts <- function(a, b) {
@@ -143,17 +150,28 @@ pass_over <- function(rows, over, args, show, known = NULL) {
   check_source_kept(rows)
   args$rows <- without_source(rows)
   args$over <- over
-  shards <- known$shards %||% double(length(source_shards(rows$source)))
   parts <- each_shard(
     rows$source,
     visit_chunks,
     args,
-    cumsum(shards) - shards,
+    rows_before(source_shards(rows$source), known$shards),
     show
   )
   digest <- merge_digests(lapply(parts, `[[`, "digest"))
   check_same_digest(rows$digest, digest)
   merge_parts(parts)
+}
+
+# Rows before each shard. known: how many count in each, NULL: nobody knows, and
+# numbers have gaps.
+rows_before <- function(shards, known) {
+  if (length(shards) == 1) {
+    0
+  } else if (length(known) == length(shards)) {
+    cumsum(known) - known
+  } else {
+    shard_offsets(shards)
+  }
 }
 
 merge_parts <- function(parts) {

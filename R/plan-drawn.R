@@ -126,6 +126,7 @@ join_drawn <- function(parts) {
     offset = every("offset"),
     count = every("count"),
     psi = every("psi"),
-    number = every("number")
+    number = every("number"),
+    batch = every("batch")
   )
 }

@@ -120,9 +120,7 @@ plan_of_drawn <- function(model, drawn, order, control, ledger) {
     next_plan <- plan_of_drawn(model, more, parts$run, control, ledger)
     next_plan[c("model", "gradient")]
   }
-  plan$keeps <- list(
-    found = drawn$found
-  )
+  plan$keeps <- list(found = drawn$found, drawn = light_drawn(drawn))
   plan
 }
 
@@ -187,14 +185,22 @@ draw_rows <- function(
     check_same_facts(found, taken, remote$rows)
     n_step <- n_step * taken$rate / draw$rate
     draw$rate <- taken$rate
+    # of rows that grew they are those of the first draws
+    draw[names(taken$draw)] <- taken$draw
     found[c("psi", "times")] <- list(taken$total, times_drawn(taken))
     to <- newton_from(found, taken$sums, model)
     here <- to$here
     mean <- to$theta
     away <- sqrt(sum(crossprod(found$chol, mean - found$theta)^2))
-    is_near <- away <= near
-    spend(ledger, if (is_near) "reference" else "mode", pass_share(model))
+    is_near <- if (is.null(taken$draw)) {
+      away <= near
+    } else {
+      draws_last(taken, remote$rows, away, d, control)
+    }
+    share <- taken$share %||% pass_share(model)
+    spend(ledger, if (is_near) "reference" else "mode", share)
     if (is_near) {
+      taken$draw <- NULL
       return(c(taken, list(
         at = found$theta,
         chol = found$chol,

@@ -12,6 +12,9 @@ rows_to_keep <- function(rows, keeps) {
   if (is_tied(rows) || is_summed(rows)) {
     rows <- with_source(kept_of_rows(rows), rows$source)
   }
+  if (is_grown(rows)) {
+    rows <- without_growth(rows)
+  }
   # what the fit has beside them, and what its model has
   rows[c("call", "columns", "na_action", "n_missing", "rest")] <- NULL
   rows$family <- bare_family(rows$family)
@@ -76,7 +79,8 @@ row_members <- c(
   database = "Rows of a database, which computes the sums of a pass",
   summed = "Sums over the rows of a database, by one query",
   store = "Rows whose design lies in a file",
-  tied = "Rows in memory, of which alike ones count as one"
+  tied = "Rows in memory, of which alike ones count as one",
+  grown = "Rows that are passed over, all but the last batch known"
 )
 
 # What they are, where they lie, and what they take: lines.

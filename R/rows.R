@@ -9,10 +9,11 @@
 #   tall_rows_store     the same, whose design lies in a file
 #   tall_rows_summed    the same, whose sums the look has
 #   tall_rows_tied      the same, of which alike ones count as one, in memory
+#   tall_rows_grown     the same, of which all but a last batch are known
 #
 # What can be asked of them are the generics below. Of members that are passed
 # over the methods that need models of a chunk stand above, in R/mode-passes.R,
-# R/mode-tied.R, R/mode-sql.R, R/plan-drawn.R and R/plan-sql.R.
+# R/mode-tied.R, R/mode-sql.R, R/plan-drawn.R, R/plan-sql.R and R/plan-grown.R.
 #
 # The first four own their values, as R's vectors, until a model has them (see
 # without_values()). The others own nothing but what a look found: the source
@@ -31,7 +32,7 @@ tall_rows <- function(member, fields) {
     member,
     if (member == "pilot") "memory",
     if (member == "summed") "database",
-    if (member %in% c("database", "store", "summed")) "passes"
+    if (member %in% c("database", "store", "summed", "grown")) "passes"
   )
   structure(fields, class = c(paste0("tall_rows_", member), "tall_rows"))
 }
@@ -45,7 +46,8 @@ rows_fields <- list(
   database = "request",
   store = c("request", "design", "x"),
   summed = c("request", "design", "in_sql", "summed"),
-  tied = c("request", "design", "tied", "facts")
+  tied = c("request", "design", "tied", "facts"),
+  grown = c("request", "design", "fresh", "kept")
 )
 
 is_passed_rows <- function(rows) {

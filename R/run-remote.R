@@ -1,10 +1,12 @@
 # A fit whose rows were passed over: what it keeps of its model, and how it goes
-# on. Never the rows.
+# on. Never all the rows.
 
 # fit$rows: how rows are read, with what passes found of them: facts, a few rows
 # to make models with, sums of a Gaussian response. fit$passed: list(found,
-# pass): what passes found of the posterior, and how many there were. The model
-# of such a fit is hollow: it says what the posterior is, and has no rows.
+# pass, drawn, tied): what passes found of the posterior, how many there were,
+# and for tall_append() the rows that the last one drew, see light_drawn(), or
+# those that differ where alike ones count as one. The model of such a fit is
+# hollow: it says what the posterior is, and has no rows.
 keep_remote <- function(fit, model, keeps) {
   remote <- model$remote
   found <- keeps$found %||% remote$found
@@ -13,7 +15,12 @@ keep_remote <- function(fit, model, keeps) {
   rows$some <- remote$some
   rows$products <- remote$products[c("mean", "sums", "weight")]
   fit$rows <- rows
-  fit$passed <- list(found = light_found(found), pass = remote$count$pass)
+  fit$passed <- list(
+    found = light_found(found),
+    pass = remote$count$pass,
+    drawn = if (!is_tied(remote$rows)) keeps$drawn,
+    tied = light_tied(remote$rows)
+  )
   fit$model <- hollow_model(model)
   fit
 }
@@ -25,6 +32,13 @@ light_found <- function(found) {
       "phi", "phi_bar", "radius", "moves", "init"),
     names(found)
   )]
+}
+
+# list(tied, facts, n_missing); NULL: they are not tied, or take more than a fit
+# keeps.
+light_tied <- function(rows) {
+  out <- if (is_tied(rows)) unclass(rows)[c("tied", "facts", "n_missing")]
+  if (utils::object.size(out) <= setting("kept_bytes")) out
 }
 
 # Were its rows passed over?

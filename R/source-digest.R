@@ -76,6 +76,14 @@ merge_digests <- function(digests) {
   }, digests)
 }
 
+# Of the rows that stay when others go.
+unmerge_digest <- function(all, gone) {
+  sum <- all$sum - gone$sum
+  sum[[1]] <- (sum[[1]] - (sum[[2]] < 0)) %% 2^32
+  sum[[2]] <- sum[[2]] %% 2^32
+  list(kinds = all$kinds, n = all$n - gone$n, sum = sum)
+}
+
 # NULL: nobody has looked at them before.
 check_same_digest <- function(before, now) {
   is_same <- is.null(before) || is.null(now) ||

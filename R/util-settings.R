@@ -33,6 +33,7 @@ usual_settings <- list(
   parquet_bytes = 2^30,     # of a file: beyond, it is not read
   rebuilt_bytes = 1e9,      # of rows passed over, brought to memory unasked
   folds_bytes = 1e9,        # of fits whose passes are made together
+  kept_bytes = 2^25,        # of rows drawn or tied, that a fit keeps
   effect_bytes = 2e8,       # draws of effects that are kept unasked
   awkward_rows = 5000,      # of kernel_smh(): each proposal looks at them
   memory = NA_real_,        # bytes that are free; NA: what the system says

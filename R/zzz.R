@@ -22,6 +22,8 @@ local({
     "sg_resume",
     "smooth_table",
     "shrinkage",
+    "tall_append",
+    "tall_retract",
     "top_terms",
     "topic_terms",
     "var_of_fit",

@@ -42,6 +42,7 @@ shared_tests <- c(
   "fit-prior-summary" = "priors",
   "fit-simulate" = "refused",
   "front-(regression|run)" = "front",
+  "front-(append|batches|grown|retract)|(rows|plan)-grown" = "append",
   "front-(folds|refit|reloo|cross|together)" = "kfold",
   "design-together|source-part" = "kfold",
   "f(ron|i)t-levels" = "glmer-levels",
