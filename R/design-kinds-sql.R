@@ -2,12 +2,17 @@
 # whole numbers of a small range, as they are, one GROUP BY has every kind and
 # how many rows are of it. No pilot is drawn, and no pass follows. That kinds
 # are few is known before, from the ranges of the numbers and how many levels
-# there are.
+# there are; of factors and a response of zeros and ones it is seen at once.
 
-# What look_sql() finds, with `is_every`; NULL: kinds may be many.
-look_kinds <- function(tables, s, request) {
+# What look_sql() finds, with `is_every`; NULL: kinds may be many. head: the
+# first rows.
+look_kinds <- function(tables, s, request, head) {
   if (!has_kinds(s, request)) {
     return(NULL)
+  }
+  found <- kinds_at_once(tables, s, request, head)
+  if (!is.null(found)) {
+    return(found_in_kinds(found, s, request))
   }
   ranges <- lapply(tables, ranges_of, s)
   if (any(vapply(ranges, is.null, TRUE))) {
@@ -21,7 +26,41 @@ look_kinds <- function(tables, s, request) {
     return(NULL)
   }
   found <- run_on_tables(tables, lapply(tables, kinds_query, s, request))
-  found <- bind_frames(found)
+  found_in_kinds(bind_frames(found), s, request)
+}
+
+# A row for each kind; NULL: there are too many, or nobody knows that a response
+# which should be 0 or 1 has few values. SQLite sorts for groups, and does it
+# for kinds that are known to be few.
+kinds_at_once <- function(tables, s, request, head) {
+  others <- setdiff(s$numbers, level_columns(s))
+  of_response <- identical(others, deparse1(request$response)) &&
+    find_response(s$family)$name %in% c("bernoulli", "binomial")
+  cons <- lapply(tables, table_connection)
+  if (!of_response || !is_whole_type(head[[others]]) ||
+    any(vapply(cons, is_sqlite, TRUE))) {
+    return(NULL)
+  }
+  most <- setting("most_groups")
+  found <- tryCatch(
+    in_savepoints(tables, run_on_tables(
+      tables,
+      lapply(tables, kinds_query, s, request, most)
+    )),
+    # words for what is wrong come from the looks that follow
+    tall_error_source = function(e) NULL,
+    tall_error_worker = function(e) NULL
+  )
+  if (!is.null(found) && max(vapply(found, nrow, 1L)) <= most) {
+    bind_frames(found)
+  }
+}
+
+is_whole_type <- function(x) {
+  is.integer(x) || is.logical(x) || inherits(x, "integer64")
+}
+
+found_in_kinds <- function(found, s, request) {
   n <- as.double(found$n)
   kinds <- stats::setNames(
     as.list(found[sprintf("c%d", seq_along(s$columns))]),
@@ -200,8 +239,8 @@ has_few_kinds <- function(found) {
   max(each) <= s$numbers && sum(each * levels) <= s$most
 }
 
-# Columns of each kind of rows that may count, and n.
-kinds_query <- function(table, s, request) {
+# Columns of each kind of rows that may count, and n; `most` kinds and one more.
+kinds_query <- function(table, s, request, most = Inf) {
   con <- table_connection(table)
   own <- sprintf("c%d", seq_along(s$columns))
   columns <- stats::setNames(quote_names(con, s$columns), own)
@@ -211,7 +250,7 @@ kinds_query <- function(table, s, request) {
     keep = unname(own),
     where = weightless_sql(request, own, con)
   )
-  sql_grouped(con, sql, own)
+  sql_grouped(con, sql, own, most)
 }
 
 # Leaves out rows of weight 0, or of no trials, which the ranges do not know.

@@ -39,7 +39,7 @@ look_sql <- function(tables, request, refresh) {
     check_types(s, table)
     check_terms_run(s, table)
   }
-  kinds <- look_kinds(tables, s, request)
+  kinds <- look_kinds(tables, s, request, head)
   if (!is.null(kinds)) {
     return(kinds)
   }

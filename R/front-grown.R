@@ -82,9 +82,6 @@ grown_by_ties <- function(fit, batch, source, control) {
 # rows: class tall_rows_tied, all of them.
 model_of_ties_at <- function(fit, rows, control) {
   start <- list(theta = fit$passed$found$theta)
-  if (isTRUE(fit$passed$found$is_whole)) {
-    start$why_not <- "it is far from normal"
-  }
   model_of_passes(fit$blueprint, rows, whole_rows(rows), control, start)
 }
 

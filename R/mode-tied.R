@@ -17,6 +17,7 @@ settle_ties <- function(rows, pilot, control, theta = NULL) {
   }
   tied <- unclass(pilot)[c("x", "y", "weights", "offset")]
   tied$count <- pilot$stands
+  rows$has_every <- TRUE
   rows_tied(rows, tied, facts_of_ties(tied, rows), rows$in_sql$n_missing)
 }
 

@@ -14,9 +14,11 @@ plan_remote <- function(model, control) {
   spend(ledger, "recipe", 1 + (model$remote$rows$tried %||% 0))
   spend(ledger, "mode", passes_of_mode(model))
   ledger$theta <- found$theta
+  if (is_tied(model$remote$rows)) {
+    return(plan_tied(model, control, ledger, found$why_not))
+  }
   if (!is.null(found$why_not)) {
-    far <- if (is_tied(model$remote$rows)) plan_tied else plan_awkward
-    return(far(model, control, ledger, found$why_not))
+    return(plan_awkward(model, control, ledger, found$why_not))
   }
   drawn <- draw_rows(model, control, ledger)
   if (is.null(drawn)) {
@@ -42,38 +44,28 @@ plan_remote <- function(model, control) {
   }
   verdict <- judge_exact(model, report, control, tail, share = settled_share)
   if (!is.null(verdict$why_not)) {
-    if (is_tied(model$remote$rows)) {
-      return(plan_tied(model, control, ledger, verdict$why_not))
-    }
     need_rows(verdict$why_not, ledger)
   }
   # of more rows than were drawn another pass draws the rest
   plan <- plan_of_drawn(model, drawn, pilot$rest(), control, ledger)
-  plan <- settle_exact(plan, verdict)
-  rows <- model$remote$rows
-  if (is_tied(rows)) {
-    plan$why <- paste0(plan$why, told_ties(length(rows$tied$count)))
-  }
-  plan
+  settle_exact(plan, verdict)
 }
 
-# Of rows that are tied one pass tied them, and sums look at what differs.
+# Of rows that are tied one pass tied them, unless the look did, and sums look at
+# what differs.
 passes_of_mode <- function(model) {
   found <- model$remote$found
   if (!is_tied(model$remote$rows)) {
     return(found$passes)
   }
-  1 + found$passes * pass_share(model)
+  tying <- if (isTRUE(model$remote$rows$has_every)) 0 else 1
+  tying + found$passes * pass_share(model)
 }
 
 # The same for a run that goes on.
 resume_drawn <- function(model, control, n_step) {
   ledger <- new_ledger()
   found <- model$remote$found
-  if (isTRUE(model$remote$rows$is_alike)) {
-    model$remote$rows <- tie_rows(model$remote$rows, control)
-    spend(ledger, "reference", 1)
-  }
   drawn <- draw_rows(model, control, ledger, n_step, found)
   parts <- split_rows(drawn, 0, control)
   plan_of_drawn(model, drawn, parts$run, control, ledger)

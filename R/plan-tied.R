@@ -1,19 +1,29 @@
-# The plan of rows that are passed over and tied, where their posterior is far
-# from normal: the rows that differ are all in memory, each with the number of
-# rows that it stands for, and exact steps with awkward rows among them need no
-# other pass.
+# The plan of rows that are passed over and tied: the rows that differ are all in
+# memory, each with the number of rows that it stands for, and exact steps, with
+# awkward rows among them where the posterior is far from normal, need no other
+# pass.
 
 # The plan. Where such steps do not pay either, rows must be where any can be
-# had: see plan_remote(). why: exact steps without awkward rows do not.
+# had: see plan_remote(). why: exact steps without awkward rows do not; NULL: the
+# look says that they do.
 plan_tied <- function(model, control, ledger, why) {
   own <- model_of_ties(model)
+  start_mode(own, model$remote$found$theta, control$cores)
   mode <- tryCatch(
-    search_mode(own, cores = control$cores, refresh = 0),
+    model_mode(own, control$cores, 0),
     tall_error_mode = function(cnd) need_rows(why, ledger),
     tall_error_singular = function(cnd) need_rows(why, ledger)
   )
+  # a pass over those that differ is a small part of one
+  mode$passes <- ledger$passes[["mode"]] + mode$passes * pass_share(model)
   ledger$theta <- as.double(mode$estimate)
-  tried <- try_surrogate(own, mode, control, new_ledger(), is_tied = TRUE)
+  tried <- if (is.null(why)) {
+    try_exact(own, mode, control, new_ledger(), model$n_data)
+  }
+  if (is.null(tried$plan)) {
+    why <- why %||% tried$why_not
+    tried <- try_surrogate(own, mode, control, new_ledger(), is_tied = TRUE)
+  }
   settle_tied(tried, own, model, control, ledger, why)
 }
 

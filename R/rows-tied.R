@@ -43,7 +43,7 @@ kept_of_rows <- function(rows) {
     return(rows)
   }
   fields <- unclass(rows)
-  fields[c("tied", "facts", "n_missing", "summed")] <- NULL
+  fields[c("tied", "facts", "n_missing", "summed", "has_every")] <- NULL
   rows_passes(fields, fields$in_sql)
 }
 
