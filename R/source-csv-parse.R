@@ -9,7 +9,7 @@ csv_engines <- list(
   data.table = function(text, types, keep, format, has_quotes) {
     as <- ifelse(types == "Date", "character", types)
     # what it warns of is looked for, and told with its row
-    suppressWarnings(data.table::fread(
+    out <- suppressWarnings(data.table::fread(
       text = text,
       sep = format$sep,
       dec = format$dec,
@@ -21,6 +21,7 @@ csv_engines <- list(
       data.table = FALSE,
       showProgress = FALSE
     ))
+    if (has_quotes) lapply(out, single_quotes, format$quote) else out
   },
   readr = function(text, types, keep, format, has_quotes) {
     letter <- c(logical = "l", numeric = "d", Date = "c", character = "c")
@@ -45,6 +46,7 @@ csv_engines <- list(
         strip.white = TRUE,
         quiet = TRUE,
         multi.line = FALSE,
+        blank.lines.skip = FALSE,
         encoding = "UTF-8"
       )[keep]
     }
@@ -60,6 +62,11 @@ csv_engines <- list(
     read(list(""))
   }
 )
+
+# What stands twice for one, as fread() leaves it.
+single_quotes <- function(x, quote) {
+  if (is.character(x)) gsub(paste0(quote, quote), quote, x, fixed = TRUE) else x
+}
 
 read_by_readr <- function(text, types, format) {
   # what is handed over as text, readr walks through once more
@@ -100,8 +107,7 @@ parse_csv <- function(piece, types, columns, format) {
   if (!any(keep)) {
     return(list())
   }
-  found <- parse_piece(piece, types, keep, format) %||%
-    parse_records(piece, types, keep, format)
+  found <- parse_piece(piece, types, keep, format)
   names(found) <- names(types)[keep]
   for (name in names(found)) {
     x <- found[[name]]
@@ -115,33 +121,29 @@ parse_csv <- function(piece, types, columns, format) {
   found
 }
 
-# All records at once; NULL where the engine may not see them as the package
-# does.
+# All records at once, or, where the engine does not see them as the package
+# does, so that each is one line; where it does not read these, R may.
 parse_piece <- function(piece, types, keep, format) {
-  if (!piece$is_regular) {
-    return(NULL)
+  read <- function(text, engine = format$engine) {
+    tryCatch(
+      csv_engines[[engine]](text, types, keep, format, piece$has_quotes),
+      error = identity
+    )
   }
-  engine <- csv_engines[[format$engine]]
-  found <- tryCatch(
-    engine(piece$text, types, keep, format, piece$has_quotes),
-    error = function(e) NULL
-  )
-  if (length(found) == sum(keep) && all(lengths(found) == piece$n)) found
-}
-
-# The same of records that are one line each, or an error.
-parse_records <- function(piece, types, keep, format) {
+  fits <- function(found) {
+    !inherits(found, "error") && length(found) == sum(keep) &&
+      all(lengths(found) == piece$n)
+  }
+  if (piece$is_regular && fits(found <- read(piece$text))) {
+    return(found)
+  }
   records <- split_records(piece, format)
   text <- paste0(paste(records, collapse = "\n"), "\n")
-  engine <- csv_engines[[format$engine]]
-  found <- tryCatch(
-    engine(text, types, keep, format, piece$has_quotes),
-    error = function(e) abort_ragged(records, piece, length(types), format, e)
-  )
-  if (length(found) != sum(keep) || any(lengths(found) != piece$n)) {
-    abort_ragged(records, piece, length(types), format)
+  found <- read(text)
+  if (fits(found) || fits(found <- read(text, "base"))) {
+    return(found)
   }
-  found
+  abort_ragged(records, piece, length(types), format, found)
 }
 
 # Text as it was before it was quoted.
@@ -149,11 +151,6 @@ tidy_text <- function(x, has_quotes, format) {
   x <- as.character(x)
   if (has_quotes) {
     x <- gsub(line_mark, "\n", x, fixed = TRUE)
-  }
-  # which fread() leaves as they are
-  if (has_quotes && format$engine == "data.table") {
-    twice <- paste0(format$quote, format$quote)
-    x <- gsub(twice, format$quote, x, fixed = TRUE)
   }
   x[x %in% format$na] <- NA
   x
@@ -191,7 +188,8 @@ count_values <- function(records, format) {
   utils::count.fields(con, format$sep, format$quote, comment.char = "")
 }
 
-abort_ragged <- function(records, piece, n_column, format, parent = NULL) {
+# found: what R made of them.
+abort_ragged <- function(records, piece, n_column, format, found) {
   n <- count_values(records, format)
   bad <- which(n != n_column)
   row <- piece$row - 1 + c(bad, 1)[[1]]
@@ -209,6 +207,6 @@ abort_ragged <- function(records, piece, n_column, format, parent = NULL) {
     ),
     list(row = row),
     file = path,
-    parent = parent
+    parent = if (inherits(found, "error")) found
   )
 }

@@ -14,7 +14,7 @@
 record_reader <- function(path, format) {
   part <- byte_reader(path)
   bytes <- raw()
-  used <- row <- 0
+  used <- row <- last <- 0
   next_piece <- function(n) {
     open <- NULL
     repeat {
@@ -28,7 +28,7 @@ record_reader <- function(path, format) {
       if (part$is_over() || isTRUE(piece$n_open > open + longest_record)) {
         abort_open_quote(bytes[used + seq_len(left)], row, path)
       }
-      bytes <<- part$read(bytes, used)
+      bytes <<- part$read(bytes, used, last)
       used <<- 0
     }
   }
@@ -40,6 +40,7 @@ record_reader <- function(path, format) {
     piece$row <- row
     piece$path <- path
     row <<- row + piece$n
+    last <<- piece$n
     if (!piece$is_ascii && !validUTF8(piece$text)) {
       abort_text(piece, format)
     }
@@ -62,8 +63,9 @@ byte_of <- function(character) {
   if (length(byte) == 1) byte else 256L
 }
 
-# $read(bytes, used): what follows the first `used` of them, and as many bytes of
-# the file or more; $is_over(): it has no more.
+# $read(bytes, used, last): what follows the first `used` of them, and as many
+# bytes of the file or more, by how many records they were made of `last` time;
+# $is_over(): it has no more.
 byte_reader <- function(path) {
   part <- tryCatch(
     if (is_compressed(path)) compressed_part(path) else plain_part(path),
@@ -77,17 +79,22 @@ byte_reader <- function(path) {
     }
   )
   # few for the names, and the rows that types are guessed by
-  size <- min(2^16, setting("text_bytes"))
+  size <- 2^14
   is_over <- FALSE
-  read <- function(bytes, used) {
+  read <- function(bytes, used, last) {
+    if (last < enough_records) {
+      size <<- min(4 * size, setting("text_bytes"))
+    }
     left <- length(bytes) - used
     out <- part$read(bytes, used, max(size, left))
     is_over <<- length(out) == left
-    size <<- min(4 * size, setting("text_bytes"))
     out
   }
   list(read = read, is_over = function() is_over, close = part$close)
 }
+
+# With more the calls of a piece cost nothing, but its bytes leave the cache.
+enough_records <- 1e4
 
 # May it be? By how gzip, bzip2, xz and lzma begin.
 is_compressed <- function(path) {
