@@ -140,10 +140,14 @@ parse_piece <- function(piece, types, keep, format) {
   records <- split_records(piece, format)
   text <- paste0(paste(records, collapse = "\n"), "\n")
   found <- read(text)
-  if (fits(found) || fits(found <- read(text, "base"))) {
+  if (fits(found)) {
     return(found)
   }
-  abort_ragged(records, piece, length(types), format, found)
+  by_r <- read(text, "base")
+  if (!fits(by_r)) {
+    abort_ragged(records, piece, length(types), format, found)
+  }
+  by_r
 }
 
 # Text as it was before it was quoted.
@@ -188,7 +192,7 @@ count_values <- function(records, format) {
   utils::count.fields(con, format$sep, format$quote, comment.char = "")
 }
 
-# found: what R made of them.
+# found: what was made of them, or an error.
 abort_ragged <- function(records, piece, n_column, format, found) {
   n <- count_values(records, format)
   bad <- which(n != n_column)

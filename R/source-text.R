@@ -28,8 +28,9 @@ is_number_text <- function(x) {
 number_pattern <- "^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)?$"
 
 is_date_text <- function(x) {
-  grepl("^[0-9]{4}-[0-9]{2}-[0-9]{2}$", x) &
-    !is.na(as.Date(x, format = "%Y-%m-%d"))
+  is_like <- grepl("^[0-9]{4}-[0-9]{2}-[0-9]{2}$", x)
+  is_like[is_like] <- !is.na(as.Date(x[is_like], format = "%Y-%m-%d"))
+  is_like
 }
 
 # Values of a type, NA where the text is none.
@@ -38,9 +39,16 @@ text_values <- function(x, type) {
     type,
     logical = as.logical(x),
     numeric = suppressWarnings(as.double(x)),
-    Date = as.Date(x, format = "%Y-%m-%d"),
+    Date = text_dates(x),
     character = x
   )
+}
+
+# Few are read for many rows; as.Date() refuses what is long.
+text_dates <- function(x) {
+  text <- unique(x)
+  dates <- as.Date(substr(text, 1, 100), format = "%Y-%m-%d")
+  dates[match(x, text)]
 }
 
 # Text of numbers, with a point where there is another mark.
