@@ -10,6 +10,7 @@
 #   path        the file
 #   has_quotes  is there a quote in it?
 #   is_regular  do quotes stand around whole values?
+#   is_tight    without blanks outside of them?
 # NULL: the end. $close().
 record_reader <- function(path, format) {
   part <- byte_reader(path)

@@ -39,16 +39,10 @@ text_values <- function(x, type) {
     type,
     logical = as.logical(x),
     numeric = suppressWarnings(as.double(x)),
-    Date = text_dates(x),
+    # which refuses what is long
+    Date = as.Date(substr(x, 1, 100), format = "%Y-%m-%d"),
     character = x
   )
-}
-
-# Few are read for many rows; as.Date() refuses what is long.
-text_dates <- function(x) {
-  text <- unique(x)
-  dates <- as.Date(substr(text, 1, 100), format = "%Y-%m-%d")
-  dates[match(x, text)]
 }
 
 # Text of numbers, with a point where there is another mark.

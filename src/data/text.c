@@ -48,6 +48,7 @@ bool tb_text_look(const char* v,
                              .n_taken = end,
                              .n_byte = end,
                              .is_regular = true,
+                             .is_tight = true,
                              .is_ascii = is_ascii(v, end)};
   return true;
 }
@@ -63,6 +64,10 @@ enum place {
   PLACE_beyond
 };
 
+static bool is_blank(int byte, const struct tb_text_format* p_format) {
+  return (byte == ' ' || byte == '\t') && byte != p_format->separator;
+}
+
 static enum place
 place_after(enum place place, int byte, const struct tb_text_format* p_format) {
   if (place == PLACE_quoted) {
@@ -74,7 +79,7 @@ place_after(enum place place, int byte, const struct tb_text_format* p_format) {
   if (byte == p_format->separator || byte == '\n') {
     return PLACE_between;
   }
-  if (byte == ' ' || byte == '\t') {
+  if (is_blank(byte, p_format)) {
     return place == PLACE_closed ? PLACE_beyond : place;
   }
   return PLACE_value;
@@ -107,15 +112,39 @@ static int byte_at(const char* v, size_t n, size_t i, bool is_over) {
   return is_over ? '\n' : BYTE_unknown;
 }
 
+/* v_other: of 256 bytes, is one nothing but a part of a value? */
+static void find_other(const struct tb_text_format* p_format, bool* v_other) {
+  const int v_special[] =
+      {0, '\n', '\r', '\t', ' ', p_format->quote, p_format->separator};
+  for (int byte = 0; byte < 256; ++byte) {
+    v_other[byte] = true;
+  }
+  for (size_t k = 0; k < sizeof v_special / sizeof *v_special; ++k) {
+    if (v_special[k] != TB_TEXT_none) {
+      v_other[v_special[k]] = false;
+    }
+  }
+}
+
 struct tb_text tb_text_copy(const char* v,
                             size_t n,
                             size_t most,
                             const struct tb_text_format* p_format,
                             char* v_to) {
-  struct tb_text text = {.is_regular = true};
+  struct tb_text text = {.is_regular = true, .is_tight = true};
   struct tb_text open = text; /* with the record at hand */
   enum place place = PLACE_between;
+  bool v_other[256];
+  find_other(p_format, v_other);
   for (size_t i = 0; i <= n && text.n_record < most; ++i) {
+    if (i < n && v_other[(unsigned char)v[i]]) {
+      v_to[open.n_byte++] = v[i];
+      if (place != PLACE_quoted) {
+        open.is_regular &= place == PLACE_between || place == PLACE_value;
+        place = PLACE_value;
+      }
+      continue;
+    }
     const int byte = byte_at(v, n, i, p_format->is_over);
     if (byte == BYTE_unknown) {
       break;
@@ -131,7 +160,10 @@ struct tb_text tb_text_copy(const char* v,
     open.has_quotes |= byte == p_format->quote;
     open.is_regular &= is_quoted || is_in_place(place, byte, p_format);
     open.n_open += byte == '\n';
+    const bool is_begin = byte == p_format->quote && place == PLACE_between;
     place = place_after(place, byte, p_format);
+    open.is_tight &= place != PLACE_beyond &&
+                     !(is_begin && i > 0 && is_blank(v[i - 1], p_format));
     if (is_end) {
       open.n_record += open.n_byte > text.n_byte;
       open.n_taken = i < n ? i + 1 : n;

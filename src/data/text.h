@@ -21,7 +21,8 @@ struct tb_text {
   size_t n_byte;  /* that were written */
   size_t n_open;  /* line ends of a record that has begun and does not end */
   bool has_quotes;
-  bool is_regular; /* quotes stand around whole values */
+  bool is_regular; /* quotes stand around whole values, */
+  bool is_tight;   /* without blanks outside of them */
   bool is_ascii;
 };
 

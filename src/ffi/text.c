@@ -81,12 +81,13 @@ SEXP ffi_text_records(SEXP bytes,
     text = tb_text_copy(v, n, n_most, &format, v_to);
     v = v_to;
   }
-  SEXP out = PROTECT(ffi_list(7));
+  SEXP out = PROTECT(ffi_list(8));
   ffi_add_number(out, "n", (double)text.n_record);
   ffi_add_number(out, "n_taken", (double)text.n_taken);
   ffi_add_number(out, "n_open", (double)text.n_open);
   ffi_add_flag(out, "has_quotes", text.has_quotes);
   ffi_add_flag(out, "is_regular", text.is_regular);
+  ffi_add_flag(out, "is_tight", text.is_tight);
   ffi_add_flag(out, "is_ascii", text.is_ascii);
   const int n_byte = ffi_extent(text.n_byte, "bytes");
   SEXP string = PROTECT(Rf_mkCharLenCE(v, n_byte, CE_UTF8));

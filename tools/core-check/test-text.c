@@ -46,27 +46,31 @@ static struct tb_text copy_of(const char* v,
 struct example {
   const char *from, *to;
   size_t n_record;
-  bool has_quotes, is_regular;
+  bool has_quotes, is_regular, is_loose;
 };
 
 static void examples(struct check* p_check) {
   const struct example v_example[] = {
-      {"1,2\n3,4\n", "1,2\n3,4\n", 2, false, true},
-      {"1,2\r\n\r\n\n3,4", "1,2\n3,4\n", 2, false, true},
-      {"1,2\r3,4\r", "1,2\n3,4\n", 2, false, true},
-      {"\n\n", "", 0, false, true},
-      {" \na", " \na\n", 2, false, true},
-      {"1,\"a\n\r\nb\"\n2,3\n", "1,\"a\n\nb\"\n2,3\n", 2, true, true},
+      {"1,2\n3,4\n", "1,2\n3,4\n", 2, false, true, false},
+      {"1,2\r\n\r\n\n3,4", "1,2\n3,4\n", 2, false, true, false},
+      {"1,2\r3,4\r", "1,2\n3,4\n", 2, false, true, false},
+      {"\n\n", "", 0, false, true, false},
+      {" \na", " \na\n", 2, false, true, false},
+      {"a, \"b\"\n", "a, \"b\"\n", 1, true, true, true},
+      {"a,\"b\" \n", "a,\"b\" \n", 1, true, true, true},
+      {"a,\"b \"\n", "a,\"b \"\n", 1, true, true, false},
+      {"1,\"a\n\r\nb\"\n2,3\n", "1,\"a\n\nb\"\n2,3\n", 2, true, true, false},
       {"\"a \"\"b\"\", c\" , \"d\"\n",
        "\"a \"\"b\"\", c\" , \"d\"\n",
        1,
        true,
+       true,
        true},
-      {"\"\"\n", "\"\"\n", 1, true, true},
-      {"a \"b\" c\n", "a \"b\" c\n", 1, true, false},
-      {"\"b\" c\n", "\"b\" c\n", 1, true, false},
-      {"\"b\" \"c\"\n", "\"b\" \"c\"\n", 1, true, false},
-      {"1\n2,\"x\n3\n", "1\n", 1, false, true},
+      {"\"\"\n", "\"\"\n", 1, true, true, false},
+      {"a \"b\" c\n", "a \"b\" c\n", 1, true, false, false},
+      {"\"b\" c\n", "\"b\" c\n", 1, true, false, false},
+      {"\"b\" \"c\"\n", "\"b\" \"c\"\n", 1, true, false, false},
+      {"1\n2,\"x\n3\n", "1\n", 1, false, true, false},
   };
   for (size_t k = 0; k < sizeof v_example / sizeof *v_example; ++k) {
     const struct example* p = v_example + k;
@@ -78,6 +82,7 @@ static void examples(struct check* p_check) {
     CHECK(text.n_record == p->n_record);
     CHECK(text.has_quotes == p->has_quotes);
     CHECK(text.is_regular == p->is_regular);
+    CHECK(!p->is_regular || text.is_tight != p->is_loose);
   }
 }
 
