@@ -124,7 +124,10 @@ parse_csv <- function(piece, types, columns, format) {
 # All records at once, or, where the engine does not see them as the package
 # does, so that each is one line; where it does not read these, R may.
 parse_piece <- function(piece, types, keep, format) {
-  read <- function(text, engine = format$engine) {
+  # readr takes a quote after a blank for a part of a value
+  is_loose <- format$engine == "readr" && !piece$is_tight
+  own <- if (is_loose) "base" else format$engine
+  read <- function(text, engine = own) {
     tryCatch(
       csv_engines[[engine]](text, types, keep, format, piece$has_quotes),
       error = identity
@@ -134,9 +137,7 @@ parse_piece <- function(piece, types, keep, format) {
     !inherits(found, "error") && length(found) == sum(keep) &&
       all(lengths(found) == piece$n)
   }
-  # readr takes a quote after a blank for a part of a value
-  is_clear <- piece$is_regular && (piece$is_tight || format$engine != "readr")
-  if (is_clear && fits(found <- read(piece$text))) {
+  if (piece$is_regular && fits(found <- read(piece$text))) {
     return(found)
   }
   records <- split_records(piece, format)
