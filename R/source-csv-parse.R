@@ -1,16 +1,16 @@
 # Records of text made columns of values: by data.table, readr or R. Each may
 # hand back text where a value is not of the type of its column, which is told.
 
-# engine(text, types, keep, format): a list of the columns `keep` (TRUE or
-# FALSE, of each column), of the types, or text where some are not. Where it
-# does not see that records have other numbers of values, it asks all_whole()
-# first.
+# engine(text, types, keep, format, has_quotes): a list of the columns `keep`
+# (TRUE or FALSE, of each column) of a string of records, of the types, or text
+# where some are not; an error, NULL or columns of another length where records
+# have other numbers of values.
 csv_engines <- list(
-  data.table = function(text, types, keep, format) {
+  data.table = function(text, types, keep, format, has_quotes) {
     as <- ifelse(types == "Date", "character", types)
     # what it warns of is looked for, and told with its row
-    suppressWarnings(data.table::fread(
-      text = paste0(paste(text, collapse = "\n"), "\n"),
+    out <- suppressWarnings(data.table::fread(
+      text = text,
       sep = format$sep,
       dec = format$dec,
       quote = format$quote,
@@ -21,53 +21,74 @@ csv_engines <- list(
       data.table = FALSE,
       showProgress = FALSE
     ))
+    if (has_quotes) lapply(out, single_quotes, format$quote) else out
   },
-  readr = function(text, types, keep, format) {
+  readr = function(text, types, keep, format, has_quotes) {
     letter <- c(logical = "l", numeric = "d", Date = "c", character = "c")
-    read <- function(letters) {
-      readr::read_delim(
-        I(paste0(paste(text, collapse = "\n"), "\n")),
-        delim = format$sep,
-        quote = format$quote,
-        col_names = FALSE,
-        col_types = paste(letters, collapse = ""),
-        locale = readr::locale(
-          decimal_mark = format$dec,
-          grouping_mark = if (format$dec == ".") "," else "."
-        ),
-        na = format$na,
-        trim_ws = TRUE,
-        progress = FALSE,
-        lazy = FALSE
-      )
-    }
-    letters <- ifelse(keep, letter[types], "-")
-    out <- suppressWarnings(read(letters))
-    if (nrow(readr::problems(out)) > 0) {
-      if (!all_whole(text, length(types), format)) {
-        return(NULL)
+    for (letters in list(letter[types], "c")) {
+      out <- read_by_readr(text, ifelse(keep, letters, "-"), format)
+      if (nrow(readr::problems(out)) == 0) {
+        return(as.list(out))
       }
-      out <- suppressWarnings(read(ifelse(keep, "c", "-")))
     }
-    as.list(out)
   },
-  base = function(text, types, keep, format) {
-    if (!all_whole(text, length(types), format)) {
-      return(NULL)
+  base = function(text, types, keep, format, has_quotes) {
+    con <- rawConnection(charToRaw(text))
+    on.exit(close(con))
+    read <- function(what) {
+      scan(
+        con,
+        what = ifelse(keep, what, list(NULL)),
+        sep = format$sep,
+        dec = format$dec,
+        quote = format$quote,
+        na.strings = format$na,
+        strip.white = TRUE,
+        quiet = TRUE,
+        multi.line = FALSE,
+        blank.lines.skip = FALSE,
+        encoding = "UTF-8"
+      )[keep]
     }
-    scan(
-      text = text,
-      what = ifelse(keep, list(""), list(NULL)),
-      sep = format$sep,
-      quote = format$quote,
-      na.strings = format$na,
-      strip.white = TRUE,
-      quiet = TRUE,
-      multi.line = FALSE,
-      encoding = "UTF-8"
-    )[keep]
+    # which takes these for missing whatever the user says, and no quotes
+    if (!has_quotes && all(c("", "NA") %in% format$na)) {
+      what <- list(logical = NA, numeric = 0, Date = "", character = "")
+      out <- tryCatch(read(what[types]), error = function(e) NULL)
+      if (!is.null(out)) {
+        return(out)
+      }
+      seek(con, 0)
+    }
+    read(list(""))
   }
 )
+
+# What stands twice for one, as fread() leaves it.
+single_quotes <- function(x, quote) {
+  if (is.character(x)) gsub(paste0(quote, quote), quote, x, fixed = TRUE) else x
+}
+
+read_by_readr <- function(text, types, format) {
+  # what is handed over as text, readr walks through once more
+  file <- tempfile(fileext = ".csv")
+  on.exit(unlink(file))
+  writeLines(text, file, sep = "", useBytes = TRUE)
+  suppressWarnings(readr::read_delim(
+    file,
+    delim = format$sep,
+    quote = format$quote,
+    col_names = FALSE,
+    col_types = paste(types, collapse = ""),
+    locale = readr::locale(
+      decimal_mark = format$dec,
+      grouping_mark = if (format$dec == ".") "," else "."
+    ),
+    na = format$na,
+    trim_ws = TRUE,
+    progress = FALSE,
+    lazy = FALSE
+  ))
+}
 
 # The first that is there.
 csv_engine <- function() {
@@ -79,35 +100,57 @@ csv_engine <- function() {
   "base"
 }
 
-# A list of columns by name. text: records, with attributes row, the number of
-# the first, and path; types: of all columns of the file,
-# in their order, by name.
-parse_csv <- function(text, types, columns, format) {
+# A list of columns by name. piece: see record_reader(); types: of all columns
+# of the file, in their order, by name.
+parse_csv <- function(piece, types, columns, format) {
   keep <- names(types) %in% columns
   if (!any(keep)) {
     return(list())
   }
-  engine <- csv_engines[[format$engine]]
-  found <- tryCatch(
-    engine(as.character(text), types, keep, format),
-    error = function(e) abort_ragged(text, length(types), format, e)
-  )
-  if (length(found) != sum(keep) || any(lengths(found) != length(text))) {
-    abort_ragged(text, length(types), format)
-  }
+  found <- parse_piece(piece, types, keep, format)
   names(found) <- names(types)[keep]
-  has_quotes <- nzchar(format$quote) &&
-    any(grepl(format$quote, text, fixed = TRUE))
   for (name in names(found)) {
     x <- found[[name]]
     if (!is.character(x) && types[[name]] != "character") {
       found[[name]] <- if (is.numeric(x)) as.double(x) else x
       next
     }
-    x <- tidy_text(x, has_quotes, format)
-    found[[name]] <- csv_values(x, types[[name]], name, text, format)
+    x <- tidy_text(x, piece$has_quotes, format)
+    found[[name]] <- csv_values(x, types[[name]], name, piece, format)
   }
   found
+}
+
+# All records at once, or, where the engine does not see them as the package
+# does, so that each is one line; where it does not read these, R may.
+parse_piece <- function(piece, types, keep, format) {
+  # readr takes a quote after a blank for a part of a value
+  is_loose <- format$engine == "readr" && !piece$is_tight
+  own <- if (is_loose) "base" else format$engine
+  read <- function(text, engine = own) {
+    tryCatch(
+      csv_engines[[engine]](text, types, keep, format, piece$has_quotes),
+      error = identity
+    )
+  }
+  fits <- function(found) {
+    !inherits(found, "error") && length(found) == sum(keep) &&
+      all(lengths(found) == piece$n)
+  }
+  if (piece$is_regular && fits(found <- read(piece$text))) {
+    return(found)
+  }
+  records <- split_records(piece, format)
+  text <- paste0(paste(records, collapse = "\n"), "\n")
+  found <- read(text)
+  if (fits(found)) {
+    return(found)
+  }
+  by_r <- read(text, "base")
+  if (!fits(by_r)) {
+    abort_ragged(records, piece, length(types), format, found)
+  }
+  by_r
 }
 
 # Text as it was before it was quoted.
@@ -116,24 +159,22 @@ tidy_text <- function(x, has_quotes, format) {
   if (has_quotes) {
     x <- gsub(line_mark, "\n", x, fixed = TRUE)
   }
-  # which fread() leaves as they are
-  if (has_quotes && format$engine == "data.table") {
-    twice <- paste0(format$quote, format$quote)
-    x <- gsub(twice, format$quote, x, fixed = TRUE)
-  }
   x[x %in% format$na] <- NA
   x
 }
 
-csv_values <- function(x, type, name, text, format) {
+csv_values <- function(x, type, name, piece, format) {
   if (type == "character") {
     return(x)
   }
-  out <- text_values(with_point(trimws(x), format$dec), type)
+  # of many rows there are few
+  text <- unique(x)
+  values <- text_values(with_point(trimws(text), format$dec), type)
+  out <- values[match(x, text)]
   bad <- which(is.na(out) & !is.na(x))
   if (length(bad) > 0) {
-    row <- attr(text, "row") - 1 + bad[[1]]
-    path <- attr(text, "path")
+    row <- piece$row - 1 + bad[[1]]
+    path <- piece$path
     abort_source(
       c(
         "Row {format_count(row)} of {.path {path}} has {.val {x[[bad[[1]]]]}} in
@@ -151,21 +192,18 @@ csv_values <- function(x, type, name, text, format) {
 }
 
 # Of each record how many values it has.
-count_values <- function(text, format) {
-  con <- textConnection(text)
+count_values <- function(records, format) {
+  con <- textConnection(records)
   on.exit(close(con))
   utils::count.fields(con, format$sep, format$quote, comment.char = "")
 }
 
-all_whole <- function(text, n_column, format) {
-  all(count_values(text, format) == n_column)
-}
-
-abort_ragged <- function(text, n_column, format, parent = NULL) {
-  n <- count_values(text, format)
+# found: what was made of them, or an error.
+abort_ragged <- function(records, piece, n_column, format, found) {
+  n <- count_values(records, format)
   bad <- which(n != n_column)
-  row <- attr(text, "row") - 1 + c(bad, 1)[[1]]
-  path <- attr(text, "path")
+  row <- piece$row - 1 + c(bad, 1)[[1]]
+  path <- piece$path
   abort_source(
     c(
       if (length(bad) > 0) {
@@ -179,6 +217,6 @@ abort_ragged <- function(text, n_column, format, parent = NULL) {
     ),
     list(row = row),
     file = path,
-    parent = parent
+    parent = if (inherits(found, "error")) found
   )
 }

@@ -1,4 +1,4 @@
-# tall_csv(): text files with separators, read in blocks of whole records
+# tall_csv(): text files with separators, read in pieces of whole records
 # (R/source-csv-records.R), which a package for such files, or R, makes columns
 # of (R/source-csv-parse.R).
 
@@ -142,7 +142,7 @@ check_csv_types <- function(types, known) {
 guess_separator <- function(path, format) {
   reader <- record_reader(path, format)
   on.exit(reader$close())
-  line <- reader$read(1)
+  line <- reader$read(1)$text %||% ""
   if (nzchar(format$quote)) {
     quoted <- paste0(format$quote, "[^", format$quote, "]*", format$quote)
     line <- gsub(quoted, "", line)
@@ -179,12 +179,12 @@ csv_names <- function(paths, format) {
 }
 
 read_csv_names <- function(reader, path, format) {
-  lines <- reader$read(1)
-  if (length(lines) == 0) {
+  piece <- reader$read(1)
+  if (is.null(piece)) {
     abort_file("{.path {path}} has no line of names.", path)
   }
   names <- scan(
-    text = sub("^\ufeff", "", lines),
+    text = sub("^\ufeff", "", split_records(piece, format)),
     what = "",
     sep = format$sep,
     quote = format$quote,
@@ -259,17 +259,13 @@ open_csv <- function(path, source, columns) {
     reader$close()
     abort_absent(absent, names, paste("The file", path), NULL)
   }
-  row <- 1
   next_block <- function() {
-    records <- reader$read(setting("block_rows"))
-    n <- length(records)
-    if (n == 0) {
+    piece <- reader$read(setting("block_rows"))
+    if (is.null(piece)) {
       return(NULL)
     }
-    text <- structure(records, row = row, path = path)
-    row <<- row + n
-    parsed <- parse_csv(text, source$types[names], columns, format)
-    list(columns = parsed[columns], first = 0, n = n)
+    parsed <- parse_csv(piece, source$types[names], columns, format)
+    list(columns = parsed[columns], first = 0, n = piece$n)
   }
   list(next_block = next_block, close = reader$close)
 }

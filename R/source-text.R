@@ -28,8 +28,9 @@ is_number_text <- function(x) {
 number_pattern <- "^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)?$"
 
 is_date_text <- function(x) {
-  grepl("^[0-9]{4}-[0-9]{2}-[0-9]{2}$", x) &
-    !is.na(as.Date(x, format = "%Y-%m-%d"))
+  is_like <- grepl("^[0-9]{4}-[0-9]{2}-[0-9]{2}$", x)
+  is_like[is_like] <- !is.na(as.Date(x[is_like], format = "%Y-%m-%d"))
+  is_like
 }
 
 # Values of a type, NA where the text is none.
@@ -38,7 +39,8 @@ text_values <- function(x, type) {
     type,
     logical = as.logical(x),
     numeric = suppressWarnings(as.double(x)),
-    Date = as.Date(x, format = "%Y-%m-%d"),
+    # which refuses what is long
+    Date = as.Date(substr(x, 1, 100), format = "%Y-%m-%d"),
     character = x
   )
 }

@@ -12,6 +12,7 @@ usual_settings <- list(
   block_rows = 65536,       # rows of a block where the source may choose
   block_numbers = 2^23,     # numbers of a block of a matrix: 64 MB of doubles,
   block_least = 256,        # but so many rows, however wide they are
+  text_bytes = 2^22,        # of a text file: so many at most are read at a time
   written_numbers = 2^21,   # numbers of predictions that are written at once
   sql_width = 1000,         # columns of a result: SQLite has 2,000, PostgreSQL
                             # 1,664

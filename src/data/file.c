@@ -177,6 +177,31 @@ static enum tb_file_fault stream_read(FILE* p_stream, struct tb_file* p) {
   return n_there < n_wanted ? TB_FILE_truncated : TB_FILE_ok;
 }
 
+static bool seek_to(FILE* p_stream, size_t offset) {
+#ifdef _WIN32
+  return _fseeki64(p_stream, (long long)offset, SEEK_SET) == 0;
+#else
+  return fseeko(p_stream, (off_t)offset, SEEK_SET) == 0;
+#endif
+}
+
+enum tb_file_fault
+tb_file_bytes(const char* path, size_t offset, unsigned char* v, size_t* p_n) {
+  FILE* p_stream = fopen(path, "rb");
+  const size_t n = *p_n;
+  *p_n = 0;
+  if (p_stream == NULL) {
+    return TB_FILE_unreadable;
+  }
+  const bool is_there = seek_to(p_stream, offset);
+  if (is_there) {
+    *p_n = fread(v, 1, n, p_stream);
+  }
+  const bool is_read = is_there && ferror(p_stream) == 0;
+  fclose(p_stream);
+  return is_read ? TB_FILE_ok : TB_FILE_unreadable;
+}
+
 enum tb_file_fault tb_file_read(const char* path, struct tb_file* p_file) {
   FILE* p_stream = fopen(path, "rb");
   *p_file = (struct tb_file){.n_row = 0};
@@ -210,14 +235,6 @@ static enum tb_file_fault reserve(FILE* p_stream, size_t n_byte) {
   (void)n_byte;
 #endif
   return TB_FILE_ok;
-}
-
-static bool seek_to(FILE* p_stream, size_t offset) {
-#ifdef _WIN32
-  return _fseeki64(p_stream, (long long)offset, SEEK_SET) == 0;
-#else
-  return fseeko(p_stream, (off_t)offset, SEEK_SET) == 0;
-#endif
 }
 
 static bool writer_allocate(struct tb_writer* p, const char* v_name) {

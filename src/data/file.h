@@ -31,6 +31,10 @@ struct tb_file {
 
 void tb_file_destroy(struct tb_file* p_file);
 
+/* Any file: *p_n bytes after the first `offset`, or as many as there are. */
+enum tb_file_fault
+tb_file_bytes(const char* path, size_t offset, unsigned char* v, size_t* p_n);
+
 /* What stands before the rows. On failure nothing is kept. */
 enum tb_file_fault tb_file_read(const char* path, struct tb_file* p_file);
 

@@ -137,6 +137,151 @@ test_that("quotes over many lines are one value, wherever a block ends", {
   }
 })
 
+# A file of these bytes.
+bytes_of <- function(text, open = file, envir = parent.frame()) {
+  path <- withr::local_tempfile(fileext = ".csv", .local_envir = envir)
+  con <- open(path, "wb")
+  on.exit(close(con))
+  writeBin(if (is.raw(text)) text else charToRaw(enc2utf8(text)), con)
+  path
+}
+
+# Records with all that a cut could fall into, and what they say.
+awkward_records <- c(
+  "x,word,flag,day,k",
+  "1.5,\"a \"\"b\"\", c\",TRUE,2024-02-29,1",
+  "-2e3,\"two\n\nlines\n\",false,,2",
+  "NA,\u00e4\u65e5 z,NA,2024-03-01,3",
+  " 7 , white ,true, 2024-03-02 ,\"4\"",
+  ",\"\",,NA,5",
+  "8,\"\"\"\",TRUE,2024-03-03,"
+)
+awkward_rows <- data.frame(
+  x = c(1.5, -2000, NA, 7, NA, 8),
+  word = c("a \"b\", c", "two\n\nlines\n", "\u00e4\u65e5 z", "white", NA,
+           "\""),
+  flag = c(TRUE, FALSE, NA, TRUE, NA, TRUE),
+  day = as.Date(c("2024-02-29", NA, "2024-03-01", "2024-03-02", NA,
+                  "2024-03-03")),
+  k = c(1, 2, 3, 4, 5, NA)
+)
+
+test_that("a pass is the same wherever bytes are cut", {
+  ends <- c("\n", "\r\n", "\r", "\n\n", "\r\n\r\n")
+  for (end in ends) {
+    text <- paste(awkward_records, collapse = end)
+    # line ends within quotes are those of the file
+    text <- gsub("\n\nlines\n", paste0(end, "lines", end), text, fixed = TRUE)
+    rows <- awkward_rows
+    n_end <- if (nchar(end) > 1 && end != "\r\n") 2 else 1
+    feeds <- strrep("\n", n_end)
+    rows$word[[2]] <- paste0("two", feeds, "lines", feeds)
+    path <- bytes_of(paste0("\ufeff", text, if (end != "\r") end))
+    for (engine in engines_here()) {
+      source <- with_engine(tall_csv(path), engine)
+      for (size in if (engine == "base") c(1:3, 17, 2^20) else 17) {
+        local_settings(text_bytes = size, block_rows = 2 + size %% 3)
+        expect_identical(all_rows(source), rows)
+        expect_identical(all_rows(source, c("word", "k")), rows[c("word", "k")])
+      }
+    }
+  }
+})
+
+test_that("a pass is that of read.csv(), also where text is compressed", {
+  n <- 300
+  rows <- withr::with_seed(3, data.frame(
+    x = rnorm(n),
+    text = vapply(seq_len(n), function(i) {
+      marks <- c("a", "\u00e4", ",", "\"", "\n", " b", ";")
+      paste0("t", paste(sample(marks, i %% 9, TRUE), collapse = ""), "t")
+    }, ""),
+    flag = sample(c(TRUE, FALSE, NA), n, TRUE),
+    k = sample(99, n, TRUE)
+  ))
+  path <- withr::local_tempfile(fileext = ".csv", lines = "")
+  utils::write.csv(rows, path, row.names = FALSE, fileEncoding = "UTF-8")
+  read <- utils::read.csv(path, encoding = "UTF-8")
+  read$k <- as.double(read$k)
+  text <- readBin(path, "raw", file.size(path))
+  paths <- c(path, vapply(c(gzfile, bzfile, xzfile), function(open) {
+    bytes_of(text, open, parent.frame(2))
+  }, ""))
+  for (engine in engines_here()) {
+    for (path in paths) {
+      local_settings(text_bytes = 1000)
+      expect_equal(all_rows(with_engine(tall_csv(path), engine)), read)
+    }
+  }
+})
+
+test_that("quotes where they do not belong are values, or told", {
+  lines <- c("a,b", "x \"y\" z,1", " \"k, l\" ,2", "\"m\"\"\" , \"3\"", "n,4")
+  path <- csv_of(lines)
+  for (engine in engines_here()) {
+    local_settings(text_bytes = 3)
+    found <- all_rows(with_engine(tall_csv(path), engine))
+    expect_identical(found$b, c(1, 2, 3, 4))
+    expect_identical(found$a[c(2, 4)], c("k, l", "n"))
+    expect_identical(gsub("\"", "", found$a[c(1, 3)]), c("x y z", "m"))
+    # of readr alone, a blank and a line end
+    loose <- bytes_of("a,b\n \"\n,\",1\n \"k\n\n\",2\n")
+    found <- all_rows(with_engine(tall_csv(loose), engine))
+    expect_identical(found, data.frame(a = c("\n,", "k\n\n"), b = c(1, 2)))
+    # what some parsers take for no record
+    blank <- bytes_of("a\n \nb\n\n\"\"\n \n")
+    found <- all_rows(with_engine(tall_csv(blank, na = "-"), engine))
+    expect_identical(found$a, c("", "b", "", ""))
+  }
+})
+
+test_that("errors name the same row wherever bytes are cut", {
+  lines <- c("a,b", paste0(1:40, ",\"x\ny\""))
+  error_of <- function(line, ...) {
+    path <- csv_of(append(lines, line, 31))
+    expect_error(
+      all_rows(with_engine(tall_csv(path, guess = 3), engine), ...),
+      class = "tall_error_source"
+    )
+  }
+  for (engine in engines_here()) {
+    for (size in c(50, 2^20)) {
+      local_settings(text_bytes = size)
+      of_type <- error_of("none,\"\"")
+      expect_identical(of_type$row, 31)
+      expect_identical(of_type$column, "a")
+      expect_identical(error_of("1,2,3", "b")$row, 31)
+      expect_identical(error_of("1")$row, 31)
+      error <- error_of("1,\xe4")
+      expect_identical(error$row, 31)
+      expect_match(conditionMessage(error), "Row 31 .* UTF-8")
+    }
+  }
+  local_settings(text_bytes = 7)
+  open <- csv_of(c(lines, "41,\"\u00e4 and", "42,z"))
+  error <- source_error(tall_csv(open, guess = 3))
+  expect_identical(error$row, 41)
+  message <- conditionMessage(error)
+  expect_match(message, "\u00e4 and\"", fixed = TRUE)
+  # a byte of 0 is no text, nor are names of another encoding
+  zero <- bytes_of(c(charToRaw("a,b\n1,"), as.raw(0), charToRaw("\n")))
+  expect_error(tall_csv(zero), "Row 1 .* UTF-8", class = "tall_error_source")
+  latin <- bytes_of(as.raw(c(0x61, 0xe4, 0x0a, 0x31)))
+  expect_error(tall_csv(latin), "line of names", class = "tall_error_source")
+})
+
+test_that("a value may have more lines than are looked for at an end", {
+  long <- strrep("line\n", 1500)
+  path <- bytes_of(paste0("a,b\n1,\"", long, "\"\n2,\"", "x\"\n"))
+  local_settings(text_bytes = 2^16)
+  expect_identical(all_rows(tall_csv(path))$b, c(long, "x"))
+  # an end that is not there is missed after a while
+  endless <- bytes_of(paste0("a,b\n1,2\n3,\"", strrep("line\n", 1e5)))
+  local_settings(text_bytes = 2^10)
+  error <- expect_error(tall_csv(endless), "opens", class = "tall_error_source")
+  expect_identical(error$row, 2)
+})
+
 test_that("records that are none are told", {
   for (engine in engines_here()) {
     of <- function(lines) with_engine(tall_csv(csv_of(lines)), engine)

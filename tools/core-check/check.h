@@ -43,6 +43,7 @@ extern const struct check_case check_scaled[];
 extern const struct check_case check_schedules[];
 extern const struct check_case check_slices[];
 extern const struct check_case check_tails[];
+extern const struct check_case check_text[];
 extern const struct check_case check_subsampling[];
 
 /* Report a statement that does not hold (the first few of a test). */

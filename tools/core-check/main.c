@@ -38,6 +38,7 @@ static const struct {
     {"schedules", check_schedules},
     {"slices", check_slices},
     {"tails", check_tails},
+    {"text", check_text},
     {"subsampling", check_subsampling},
 };
 
