@@ -51,8 +51,8 @@ plan_remote <- function(model, control) {
   settle_exact(plan, verdict)
 }
 
-# Of rows that are tied one pass tied them, unless the look did, and sums look at
-# what differs.
+# Of rows that are tied one pass tied them, unless the look did, and sums look
+# at what differs.
 passes_of_mode <- function(model) {
   found <- model$remote$found
   if (!is_tied(model$remote$rows)) {

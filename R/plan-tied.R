@@ -1,11 +1,11 @@
-# The plan of rows that are passed over and tied: the rows that differ are all in
-# memory, each with the number of rows that it stands for, and exact steps, with
-# awkward rows among them where the posterior is far from normal, need no other
-# pass.
+# The plan of rows that are passed over and tied: the rows that differ are all
+# in memory, each with the number of rows that it stands for, and exact steps,
+# with awkward rows among them where the posterior is far from normal, need no
+# other pass.
 
 # The plan. Where such steps do not pay either, rows must be where any can be
-# had: see plan_remote(). why: exact steps without awkward rows do not; NULL: the
-# look says that they do.
+# had: see plan_remote(). why: exact steps without awkward rows do not; NULL:
+# the look says that they do.
 plan_tied <- function(model, control, ledger, why) {
   own <- model_of_ties(model)
   start_mode(own, model$remote$found$theta, control$cores)

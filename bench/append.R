@@ -144,8 +144,8 @@ if ("sbc" %in% wanted) {
   })
   say(
     n_set, " data sets of ", big(sum(sizes)), " rows in ", length(sizes),
-    " batches, thrice; in `stayed` of them rows of all batches were expanded at ",
-    "the first fit's point. p of uniform ranks.\n"
+    " batches, thrice; in `stayed` of them rows of all batches were expanded ",
+    "at the first fit's point. p of uniform ranks.\n"
   )
   say_table(do.call(rbind, out))
 }
