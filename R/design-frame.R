@@ -168,6 +168,14 @@ check_offsets <- function(frame) {
   }
 }
 
+# Some rows of a model frame, with its terms and the levels of its factors.
+frame_part <- function(frame, at) {
+  terms <- attr(frame, "terms")
+  frame <- frame[at, , drop = FALSE]
+  attr(frame, "terms") <- terms
+  frame
+}
+
 # A row of weight 0 or without trials does not count: it is left out as one with
 # missing values.
 drop_weightless <- function(frame, na.action) {

@@ -157,14 +157,6 @@ kept_part <- function(fit, keep) {
   rows
 }
 
-# Of a model frame, with its terms and the levels of its factors.
-frame_part <- function(frame, at) {
-  terms <- attr(frame, "terms")
-  frame <- frame[at, , drop = FALSE]
-  attr(frame, "terms") <- terms
-  frame
-}
-
 # ---- priors ------------------------------------------------------------------
 
 # The blueprint whose priors are those of the fit, where the model does not ask

@@ -5,7 +5,7 @@ can_expand <- function(model) {
   info <- model_info(model)
   info$has_predictors &&
     (info$has_whiten || model$traits$has_several) &&
-    model$n_data > setting("recipe")$small_data &&
+    !has_few_rows(model) &&
     model$n_dim <= setting("most_whitened")
 }
 

@@ -87,7 +87,9 @@ new_fit <- function(plan, control, segment, time, progress = NULL) {
       coordinates = model$coordinates,
       has_map = model_has_map(model),
       variable_of = model$variable_of,
-      n_data = model$n_data,
+      n_data = n_all_rows(model),
+      # of a model whose alike rows count as one
+      n_differ = if (!is.null(model$n_all)) model$n_data,
       fingerprint = model$fingerprint,
       lambda = model$lambda,
       whitening = model$whitening,

@@ -79,7 +79,8 @@ usual_settings <- list(
   ),
   ties = list(
     most = 65536,           # kinds of rows, as far as a pilot tells,
-    share = 1 / 4           # and of the rows: with more none are tied
+    share = 1 / 4,          # and of the rows: with more none are tied
+    least = 2000            # of rows in memory: of so few none are
   ),
   kinds = list(
     numbers = 4096,         # combinations of whole numbers that levels can have
@@ -139,6 +140,7 @@ usual_settings <- list(
     pilot_seed = 1,
     full_share = 1 / 4,    # n >= N / 4: full gradient and Metropolis
     small_data = 2000,     # so few rows: likewise, a pass costs next to nothing
+    small_kinds = 200,     # or of alike ones so few that differ
     escape = function(d) 4 * d + 100,
     radii = 1:3,           # sds at which the shape of a posterior is looked at
     max_ratio = 2,         # log density lost there, of what a normal one loses
