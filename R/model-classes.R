@@ -186,7 +186,7 @@ class_start <- function(n_coef, rows, n_class, is_ordered) {
   n_row <- if (is.null(rows$count)) {
     tabulate(rows$y + 1, n_class)
   } else {
-    drop(rowsum(rows$count, rows$y))
+    as.vector(rowsum(rows$count, rows$y))
   }
   share <- (n_row + 1) / (sum(n_row) + n_class)
   cut <- stats::qlogis(cumsum(share)[-n_class])
