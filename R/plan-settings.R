@@ -42,13 +42,6 @@ steps_of_draw <- function(step_size) {
   ceiling(s$steps * s$step_size / step_size)
 }
 
-# So few rows, or kinds of alike ones, that a look at all of them costs next to
-# nothing.
-has_few_rows <- function(model) {
-  s <- setting("recipe")
-  n_all_rows(model) <= s$small_data || model$n_data <= s$small_kinds
-}
-
 # About how long chains that look at all rows in every step take one core:
 # products of a block of rows come from the cache, and a response that has a
 # parameter of its own takes special functions.

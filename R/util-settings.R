@@ -140,7 +140,6 @@ usual_settings <- list(
     pilot_seed = 1,
     full_share = 1 / 4,    # n >= N / 4: full gradient and Metropolis
     small_data = 2000,     # so few rows: likewise, a pass costs next to nothing
-    small_kinds = 200,     # or of alike ones so few that differ
     escape = function(d) 4 * d + 100,
     radii = 1:3,           # sds at which the shape of a posterior is looked at
     max_ratio = 2,         # log density lost there, of what a normal one loses
