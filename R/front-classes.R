@@ -46,15 +46,15 @@
 #'
 #' @section Rows that are alike: Of more than 2,000 rows those with the same
 #' covariates, response, weight and offset count as one, with their number as
-#' the weight, where no more than a quarter of the rows differ (a sample of 2,000
-#' tells first): with factors and whole numbers for covariates there are few
-#' combinations, and a design matrix is made of these alone. The posterior is
-#' that of all rows, whose means and standard deviations scale the priors, and
-#' the line `Plan` of the printed fit says how many differ. [nobs()], `fitted()`,
-#' [log_lik()][log-lik], [loo()][loo-tall_glm] and `pp_check()` are of all rows.
-#' Where a `kernel` takes minibatches,
-#' or with `lambda`, rows are not put together: the user has said how many a step
-#' draws. A fit that came from a file goes on from its own data
+#' its weight, where no more than a quarter of the rows differ: with factors and
+#' whole numbers for covariates there are few combinations, and the design
+#' matrix is made of these alone. A sample of 2,000 rows tells first whether to
+#' look. The posterior is that of all rows, whose means and standard deviations
+#' scale the priors; the line `Plan` of the printed fit says how many differ.
+#' [nobs()], `fitted()`, [log_lik()][log-lik], [loo()][loo-tall_glm] and
+#' `pp_check()` are of all rows. Where a `kernel` takes minibatches, or with
+#' `lambda`, each row counts by itself: the user has said how many a step draws.
+#' After it was read from a file such a fit goes on from the data that it kept
 #' (`keep_data = TRUE`); a [model_classes()] of all rows is not its model.
 #'
 #' [tall_glm()] does the same with rows in memory where formulas are of two

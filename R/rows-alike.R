@@ -1,8 +1,8 @@
 # Rows of a model frame that are alike count as one. They are found in the frame
-# itself, by the codes of its factors, its numbers, response, weights and offset,
-# so that a design is made of those that differ alone. What depends on other
-# rows, such as the knots of a spline, was settled when the frame was made. The
-# rows of a fit stay all of them.
+# itself, by the codes of its factors, its numbers, response, weights and
+# offset, so that a design is made of those that differ alone. What depends on
+# other rows, such as the knots of a spline, was settled when the frame was
+# made. The rows of a fit stay all of them.
 
 # As whole_rows() has them, but those that differ, with the number of rows in
 # the weights, as `count`, and `facts` of all rows. NULL: too many differ, or
