@@ -153,7 +153,8 @@ kept_part <- function(fit, keep) {
   if (is.null(rows$frame)) {
     return(rows_to_keep(rows_at(whole_rows(rows), keep), TRUE))
   }
-  rows$frame <- frame_part(rows$frame, keep)
+  rows$frame <- frame_part(all_frame(rows), keep)
+  rows[c("index", "row")] <- NULL
   rows
 }
 

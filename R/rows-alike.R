@@ -12,7 +12,10 @@ alike_rows <- function(rows, asks = TRUE) {
   if (!inherits(rows, "tall_rows_frame")) {
     return(NULL)
   }
-  kinds <- frame_kinds(rows$frame, asks)
+  times <- if (!is.null(rows$index)) {
+    as.double(tabulate(rows$index, nrow(rows$frame)))
+  }
+  kinds <- frame_kinds(rows$frame, asks, times)
   if (is.null(kinds)) {
     return(NULL)
   }
@@ -30,42 +33,23 @@ alike_rows <- function(rows, asks = TRUE) {
 }
 
 # list(first, count): the first row of each kind, and how many there are; NULL:
-# there are too many kinds. Mostly no two rows are alike, and few tell.
-frame_kinds <- function(frame, asks = TRUE, few = 2000) {
+# there are too many kinds. Mostly no two rows are alike, and few tell. times:
+# as many as each row of the frame stands for, NULL: one.
+frame_kinds <- function(frame, asks = TRUE, times = NULL, few = 2000) {
   s <- setting("ties")
-  n <- nrow(frame)
-  kinds_of <- function(frame) {
-    columns <- lapply(unname(as.list(frame)), alike_column)
-    if (!any(vapply(columns, is.null, TRUE))) {
-      tie_columns(columns, nrow(frame))
-    }
+  n <- if (is.null(times)) nrow(frame) else sum(times)
+  if (asks && n <= s$least) {
+    return(NULL)
   }
-  if (asks) {
-    if (n <= s$least) {
-      return(NULL)
-    }
+  if (asks && is.null(times)) {
     some <- unique(floor(seq(1, n, length.out = few)))
-    found <- kinds_of(frame_part(frame, some))
+    found <- tie_frame(frame_part(frame, some))
     if (is.null(found) || mean(found$count == 1) > 0.99) {
       return(NULL)
     }
   }
-  found <- kinds_of(frame)
+  found <- tie_frame(frame, times)
   if (!asks || length(found$count) <= s$share * n) found
-}
-
-# As doubles of which equal ones are of equal values; NULL: not of such a type.
-alike_column <- function(x) {
-  if (length(dim(x)) > 2) {
-    return(NULL)
-  }
-  if (is.character(x)) {
-    x[] <- match(x, unique(as.vector(x)))
-    storage.mode(x) <- "double"
-  }
-  if (typeof(x) %in% c("double", "integer", "logical")) {
-    as_double_values(unclass(x))
-  }
 }
 
 # Means and standard deviations of columns, each row counted so many times.

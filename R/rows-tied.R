@@ -61,16 +61,6 @@ tie_part <- function(of, n, count = NULL) {
   out
 }
 
-# list(first, count): of rows of these columns, vectors and matrices of doubles,
-# the first of each kind, and how many they are.
-tie_columns <- function(columns, n, count = NULL) {
-  found <- .Call(ffi_tie_rows, columns, n, count)
-  if (is.integer(found)) {
-    abort_status(found)
-  }
-  found
-}
-
 # Those of several parts, in their order.
 join_ties <- function(parts) {
   parts <- parts[!vapply(parts, is.null, TRUE)]

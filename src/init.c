@@ -102,7 +102,7 @@ SEXP ffi_schedule_collected(SEXP, SEXP, SEXP);
 SEXP ffi_subsample_draw(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_subsample_info(SEXP);
 SEXP ffi_tape_run(SEXP, SEXP, SEXP);
-SEXP ffi_tie_rows(SEXP, SEXP, SEXP);
+SEXP ffi_tie_rows(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_topics_proportions(SEXP, SEXP, SEXP, SEXP, SEXP);
 
 #define DOOR(name, n_arg)                                                      \
@@ -206,7 +206,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_subsample_draw, 5),
                                          DOOR(ffi_subsample_info, 1),
                                          DOOR(ffi_tape_run, 3),
-                                         DOOR(ffi_tie_rows, 3),
+                                         DOOR(ffi_tie_rows, 4),
                                          DOOR(ffi_topics_proportions, 5),
                                          {NULL, NULL, 0}};
 

@@ -131,9 +131,9 @@ test_that("posteriors are those of all rows", {
 })
 
 test_that("what follows a fit is of rows", {
-  data <- class_kinds(600)
+  data <- class_kinds(500)
   local_few_rows()
-  call <- quote(tall_polr(y ~ a + k, data, iter = 400, seed = 1))
+  call <- quote(tall_polr(y ~ a + k, data, iter = 240, seed = 1))
   fits <- both_ways(call)
   # the draws of the one with the rows of the other
   other <- fits$all
@@ -215,4 +215,102 @@ test_that("what is wrong is told of the rows that the user has", {
   data$y <- as.integer(data$y)
   data$y[[3333]] <- 2.5
   expect_match(message_of(quote(tall_multinom(y ~ a, data))), "3,?33[0-9]")
+})
+
+# ---- of a source -------------------------------------------------------------
+
+test_that("rows of a source are read once for each kind", {
+  data <- class_kinds(5000)
+  data$y[[11]] <- NA
+  calls <- alist(
+    tall_polr(y ~ a + k + b, data),
+    tall_polr(y ~ a + offset(log(k)), data, weights = w,
+      subset = !is.na(k) & k < 6, na.action = na.exclude),
+    tall_multinom(factor(y) ~ I(k > 3) + b, data, weights = w)
+  )
+  run <- list(iter = 60, seed = 1, refresh = 0)
+  for (call in calls) {
+    call <- as.call(c(as.list(call), run))
+    text <- deparse1(call)
+    memory <- eval(call)
+    call[[3]] <- quote(stream_of(data, c(999, 1, 400)))
+    fit <- eval(call)
+    expect_lt(nrow(fit$rows$frame), 500)
+    expect_length(fit$rows$index, nobs(memory))
+    expect_identical(fit$draws, memory$draws, info = text)
+    expect_equal(fit$n_missing, memory$n_missing, info = text)
+    # what looks at rows makes all of them
+    expect_equal(fit$na_action, memory$na_action, ignore_attr = FALSE)
+    expect_equal(fitted(fit), fitted(memory), info = text)
+    expect_equal(predict(fit, type = "class"), predict(memory, type = "class"))
+    expect_equal(model.frame(fit), model.frame(memory), ignore_attr = TRUE)
+    expect_identical(
+      row.names(model.frame(fit)),
+      row.names(model.frame(memory))
+    )
+    expect_equal(log_lik(fit, draws = 3), log_lik(memory, draws = 3))
+    expect_output(print(fit$rows), format_count(nobs(memory)))
+    file <- withr::local_tempfile()
+    saveRDS(fit, file)
+    expect_identical(
+      sg_resume(readRDS(file), 20, refresh = 0)$draws,
+      sg_resume(memory, 20, refresh = 0)$draws
+    )
+  }
+  again <- refitter(fit)$refit(1:100)
+  expect_equal(again$n_data, nobs(fit) - 100)
+  expect_null(again$rows$index)
+  expect_null(eval(as.call(c(as.list(call), keep_data = FALSE)))$rows$index)
+})
+
+test_that("rows of a source are all kept where they must be", {
+  data <- class_kinds(5000)
+  run <- list(iter = 20, seed = 1, refresh = 0)
+  k <- data$k
+  calls <- alist(
+    tall_polr(y ~ a + z, data),
+    tall_polr(y ~ a + scale(w), data),
+    tall_multinom(y ~ a, data[1:500, ]),
+    tall_polr(y ~ a, data, subset = k < 6),
+    tall_multinom(y ~ a, data, kernel = kernel_sgld(1e-5))
+  )
+  for (call in calls) {
+    call <- as.call(c(as.list(call), run))
+    memory <- suppressWarnings(eval(call))
+    call[[3]] <- bquote(stream_of(.(call[[3]]), 700))
+    fit <- suppressWarnings(eval(call))
+    expect_identical(fit$draws, memory$draws, info = deparse1(call))
+    expect_equal(fitted(fit), fitted(memory))
+  }
+  # what is wrong is said of the rows as they are
+  data$k[[3333]] <- 1e300
+  expect_error(
+    tall_polr(y ~ k, stream_of(data, 700), seed = 1, refresh = 0),
+    "3,?33[0-9]"
+  )
+  data <- class_kinds(20000)
+  local_settings(memory = 6e5)
+  expect_error(
+    tall_polr(y ~ a + z, stream_of(data, 700), seed = 1),
+    "more than 120 kB",
+    class = "tall_error_memory"
+  )
+  # kinds take no more
+  fit <- tall_polr(y ~ a + on, stream_of(data, 700), iter = 20, seed = 1,
+    refresh = 0)
+  expect_length(fit$rows$index, 20000)
+})
+
+test_that("what depends on a row alone is known", {
+  names <- c("x", "y", "g")
+  is_alone <- function(expression) is_by_row(expression, names, environment())
+  expect_true(is_alone(quote(factor(g, levels = c("a", "b")))))
+  expect_true(is_alone(quote(I(log(x)^2 > 1:1))))
+  expect_false(is_alone(quote(x - mean(x))))
+  expect_false(is_alone(quote(z)))
+  expect_false(is_alone(quote(c(x, y))))
+  expect_false(is_alone(quote(stats::poly(x, 2))))
+  expect_false(is_alone(quote(rnorm(10))))
+  log <- function(x) rank(x)
+  expect_false(is_alone(quote(log(x))))
 })
