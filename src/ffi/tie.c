@@ -38,9 +38,9 @@ static const double** columns_of(SEXP x, size_t n_row, size_t* p_n) {
 }
 
 /* Of the first n rows: list(first, count, group), the first row, from 1, of
- * each group of alike rows, and how many they are; a row counts as many as count
- * says (NULL: one). group: the group of each row, from 1, where `groups` is
- * TRUE. Or a status. */
+ * each group of alike rows, and how many they are; a row counts as many as
+ * count says (NULL: one). group: the group of each row, from 1, where `groups`
+ * is TRUE. Or a status. */
 SEXP ffi_tie_rows(SEXP columns, SEXP n, SEXP count, SEXP groups) {
   const size_t n_row = ffi_as_count(n, "n");
   if (n_row >= INT_MAX) {
