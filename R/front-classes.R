@@ -61,8 +61,8 @@
 #' that the call needs: of alike rows one, and 4 bytes of each row that say
 #' which it is like, as long as no more than a quarter of those read so far
 #' differ. What looks at all rows after the fit makes them again. Where a
-#' variable may depend on other rows (`scale(x)`, `poly(x, 2)`, a function of the
-#' user's), or on what is no column, all rows are kept as they are.
+#' variable may depend on other rows (`scale(x)`, `poly(x, 2)`, a function of
+#' the user's), or on what is no column, all rows are kept as they are.
 #'
 #' [tall_glm()] does the same with rows in memory where formulas are of two
 #' parameters, or a parameter beside the mean is sampled, of counts and
