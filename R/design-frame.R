@@ -62,7 +62,8 @@ row_sources <- function(family, y, counts, weights, offset) {
 }
 
 # The model frame of a front end, from its matched call: list(frame, call,
-# n_missing), the call that made it and how many rows lacked a value. wanted:
+# n_missing, missing), the call that made it, how many rows lacked a value, and
+# their names. wanted:
 # the arguments model.frame() gets; `data` is not read where the call has none.
 make_frame <- function(matched, formula, data, wanted, na.action, caller) {
   if (!inherits(formula, "formula")) {
@@ -98,13 +99,19 @@ make_frame <- function(matched, formula, data, wanted, na.action, caller) {
     }
   )
   tell_beyond_knots(attr(frame, "terms"))
-  n_missing <- length(attr(frame, "na.action"))
+  missing <- names(attr(frame, "na.action"))
+  n_missing <- length(missing)
   if (nrow(frame) == 0) {
     abort_no_rows(n_missing, has_subset = !is.null(frame_call$subset))
   }
   check_offsets(frame)
   frame <- drop_weightless(frame, na.action)
-  list(frame = frame, call = frame_call, n_missing = n_missing)
+  list(
+    frame = frame,
+    call = frame_call,
+    n_missing = n_missing,
+    missing = missing
+  )
 }
 
 # A `.` in a formula stands for the columns of data.
@@ -166,6 +173,14 @@ check_offsets <- function(frame) {
       abort_expected(frame[[name]], "numeric", arg = arg)
     }
   }
+}
+
+# Some rows of a model frame, with its terms and the levels of its factors.
+frame_part <- function(frame, at) {
+  terms <- attr(frame, "terms")
+  frame <- frame[at, , drop = FALSE]
+  attr(frame, "terms") <- terms
+  frame
 }
 
 # A row of weight 0 or without trials does not count: it is left out as one with

@@ -147,7 +147,7 @@ augmented_rows <- function(fit, data) {
   }
   check_has_formula(fit, "augment")
   check_has_data(fit, "newdata")
-  frame <- without_smooths(fit, fit$rows$frame)
+  frame <- without_smooths(fit, all_frame(fit$rows))
   attr(frame, "terms") <- NULL
   # rows that na.exclude left out are predicted, too, as NA
   if (inherits(fit$na_action, "exclude")) {

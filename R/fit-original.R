@@ -18,7 +18,7 @@ original_data <- function(fit, variables, data = NULL) {
     return(data[variables])
   }
   candidates <- list(
-    function() fit$rows$frame,
+    function() all_frame(fit$rows),
     function() used_rows(fit, fit$rows$source$data),
     function() used_rows(fit, written_data(fit))
   )
@@ -97,7 +97,7 @@ plain_draws <- function(fit, variables = fit$variables) {
 # missing(names): what is done where they have no such columns; hint: what to
 # give where they are gone.
 data_as_it_was <- function(fit, columns, data, missing, hint) {
-  known <- fit$rows$frame
+  known <- all_frame(fit$rows)
   if (is.null(data) && all(columns %in% names(known))) {
     return(known)
   }

@@ -84,7 +84,7 @@ pp_check.tall_regression <- function(
   more <- Map(
     function(value, name) {
       if (is_variable(value, name, n)) {
-        object$rows$frame[[value]][rows]
+        all_frame(object$rows)[[value]][rows]
       } else if (is.atomic(value) && length(value) == n) {
         value[chosen]
       } else {

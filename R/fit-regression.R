@@ -139,7 +139,7 @@ model.frame.tall_regression <- function(formula, ...) {
   check_no_dots(...)
   check_has_formula(formula, "model.frame")
   check_has_data(formula)
-  fit_of_rows(formula)$rows$frame
+  all_frame(fit_of_rows(formula)$rows)
 }
 
 #' @rdname fitted-values

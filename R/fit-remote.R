@@ -401,7 +401,7 @@ own_design <- function(fit) {
     return(list(x = rows_in_memory(fit$rows$x), offset = fit$rows$offset))
   }
   fit <- fit_of_rows(fit)
-  frame <- fit$rows$frame
+  frame <- all_frame(fit$rows)
   x <- fit_design(fit, fit$terms, frame)
   list(x = x, offset = stats::model.offset(frame))
 }

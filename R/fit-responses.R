@@ -21,7 +21,7 @@ own_response <- function(fit) {
     found <- read_response(fit, fit$rows$y, "y")
     weights <- fit$rows$weights
   } else {
-    frame <- fit$rows$frame
+    frame <- all_frame(fit$rows)
     response <- stats::model.response(frame, "any")
     found <- read_response(fit, response, response_name(frame))
     weights <- unname(stats::model.weights(frame))

@@ -63,6 +63,7 @@ fit_shapes <- list(
   variable_of = maybe(shape_variable_of),
   has_map = maybe(shape_flag),
   n_data = shape_count,
+  n_differ = maybe(shape_count),
   fingerprint = shape_string,
   lambda = maybe(shape_number),
   whitening = maybe(shape_whitening),

@@ -13,7 +13,7 @@
 #'   the first of which is the reference; of `tall_polr()` an [ordered()]
 #'   factor, `FALSE` and `TRUE`, or whole numbers 1, 2, ...
 #' @param data (data frame or [source][tall_source]) The data; the rows of a
-#'   source are brought to memory.
+#'   source are brought to memory, see *Rows that are alike*.
 #' @param method (string) The distribution function of an ordinal regression:
 #'   `"logistic"` or `"probit"`.
 #' @param prior (`tall_prior` or `NULL`) The [prior][priors] of the
@@ -43,6 +43,30 @@
 #' that is the reference; thresholds of `tall_polr()` `1|2`, as by
 #' [MASS::polr()], and are where \eqn{P(y \le k) = F(c_k - x^\top b)}{P(y <= k)
 #' = F(c_k - x'b)}.
+#'
+#' @section Rows that are alike: Of more than 2,000 rows those with the same
+#' covariates, response, weight and offset count as one, with their number as
+#' its weight, where no more than a quarter of the rows differ: with factors and
+#' whole numbers for covariates there are few combinations, and the design
+#' matrix is made of these alone. A sample of 2,000 rows tells first whether to
+#' look. The posterior is that of all rows, whose means and standard deviations
+#' scale the priors; the line `Plan` of the printed fit says how many differ.
+#' [nobs()], `fitted()`, [log_lik()][log-lik], [loo()][loo-tall_glm] and
+#' `pp_check()` are of all rows. Where a `kernel` takes minibatches, or with
+#' `lambda`, each row counts by itself: the user has said how many a step draws.
+#' After it was read from a file such a fit goes on from the data that it kept
+#' (`keep_data = TRUE`); a [model_classes()] of all rows is not its model.
+#'
+#' A source is read block by block, once, and of its rows the columns are kept
+#' that the call needs: of alike rows one, and 4 bytes of each row that say
+#' which it is like, as long as no more than a quarter of those read so far
+#' differ. What looks at all rows after the fit makes them again. Where a
+#' variable may depend on other rows (`scale(x)`, `poly(x, 2)`, a function of
+#' the user's), or on what is no column, all rows are kept as they are.
+#'
+#' [tall_glm()] does the same with rows in memory where formulas are of two
+#' parameters, or a parameter beside the mean is sampled, of counts and
+#' proportions: there, too, a weight is a number of rows.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_multinom", "tall_classes",
 #'   "tall_fit")` or `c("tall_polr", "tall_classes", "tall_fit")`.
@@ -142,8 +166,13 @@ new_class_front <- function(asked, blueprint, keep_data) {
 
 #' @export
 front_rows.tall_front_classes <- function(front, run) {
-  front$asked <- collect_classes(front$asked, run)
-  front_frame(front)
+  tell <- function(rows, n) tell_in_memory(rows, n, run)
+  rows <- frame_of_source(front, classes_instead, tell)
+  if (is.null(rows)) {
+    front$asked <- collect_classes(front$asked, run)
+    rows <- front_frame(front)
+  }
+  rows
 }
 
 #' @export
@@ -174,20 +203,30 @@ front_parts.tall_front_classes <- function(front, ready, read, fit) {
 # All rows of a source, and how much memory they take.
 collect_classes <- function(asked, run) {
   was_frame <- is.data.frame(asked$data)
-  asked <- collect_asked(asked, c(
-    i = "{.fn tall_store} writes a design matrix to a file, from which
-         {.fn model_classes} maps its rows.",
-    i = "Or select the columns that {.arg formula} needs before."
-  ))
+  asked <- collect_asked(asked, classes_instead)
   rows <- asked$data
-  if (run$control$refresh > 0 && is.data.frame(rows) && !was_frame) {
-    bytes <- as.double(utils::object.size(rows))
-    cli::cli_inform(c(
-      i = "{format_count(nrow(rows))} {cli::qty(nrow(rows))}row{?s} of
-           {.arg data} {?is/are} now in memory: {format_bytes(bytes)}."
-    ))
+  if (is.data.frame(rows) && !was_frame) {
+    tell_in_memory(rows, nrow(rows), run)
   }
   asked
+}
+
+classes_instead <- c(
+  i = "{.fn tall_store} writes a design matrix to a file, from which
+       {.fn model_classes} maps its rows.",
+  i = "Or select the columns that {.arg formula} needs before."
+)
+
+# n: rows that these are, alike ones once.
+tell_in_memory <- function(rows, n, run) {
+  if (run$control$refresh == 0) {
+    return(invisible())
+  }
+  bytes <- size_of(rows) + if (n > nrow(rows)) 4 * n else 0
+  cli::cli_inform(c(
+    i = "{format_count(n)} {cli::qty(n)}row{?s} of {.arg data} {?is/are} now in
+         memory: {format_bytes(bytes)}."
+  ))
 }
 
 # Where no kernel is given the mode takes passes for a Hessian of all

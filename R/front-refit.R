@@ -153,16 +153,9 @@ kept_part <- function(fit, keep) {
   if (is.null(rows$frame)) {
     return(rows_to_keep(rows_at(whole_rows(rows), keep), TRUE))
   }
-  rows$frame <- frame_part(rows$frame, keep)
+  rows$frame <- frame_part(all_frame(rows), keep)
+  rows[c("index", "row")] <- NULL
   rows
-}
-
-# Of a model frame, with its terms and the levels of its factors.
-frame_part <- function(frame, at) {
-  terms <- attr(frame, "terms")
-  frame <- frame[at, , drop = FALSE]
-  attr(frame, "terms") <- terms
-  frame
 }
 
 # ---- priors ------------------------------------------------------------------

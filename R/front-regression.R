@@ -104,11 +104,12 @@ fit_regression.default <- function(front, run) {
 
 # start: what passes over the same rows left, see start_of_passes().
 fit_in_memory <- function(front, rows, run, start = NULL) {
-  read <- whole_rows(rows)
-  columns <- colnames(read$x)
-  front <- settle_front(front, attr(rows$frame, "terms"), columns)
-  front <- settle_response(front, read$y, read$weights, columns, rows$frame)
-  model <- build_model(front$blueprint, read)
+  made <- alike_model(front, rows, run) %||%
+    model_of_read(front, rows, whole_rows(rows))
+  front <- made$front
+  read <- made$read
+  model <- made$model
+  rm(made)
   start_search(model, start, run$control$cores)
   reader <- front_reader(front, rows, read)
   ready <- front_ready(front, model, read, reader, run)
@@ -120,6 +121,32 @@ fit_in_memory <- function(front, rows, run, start = NULL) {
   }
   more <- c(front_parts(front, ready, read, fit), more)
   end_regression(fit, run, front, rows, c(reader, more))
+}
+
+# list(front, read, model): with all that rows tell of them.
+model_of_read <- function(front, rows, read, build = build_model) {
+  columns <- colnames(read$x)
+  front <- settle_front(front, attr(rows$frame, "terms"), columns)
+  front <- settle_response(front, read$y, read$weights, columns, rows$frame)
+  model <- build(front$blueprint, read)
+  list(front = front, read = read, model = model)
+}
+
+# The same with alike rows counted as one; NULL where steps draw rows as the
+# user said, or where there are few alike ones. What is wrong with the rows is
+# told by who looks at them all.
+alike_model <- function(front, rows, run) {
+  is_alike <- counts_rows(front$blueprint) &&
+    !front$prior_PD &&
+    is.null(run$lambda) &&
+    sees_all_rows(run)
+  read <- if (is_alike) alike_rows(rows)
+  if (!is.null(read)) {
+    tryCatch(
+      model_of_read(front, rows, read, build_alike),
+      tall_error = function(cnd) NULL
+    )
+  }
 }
 
 # spent: passes before its own, by purpose.

@@ -103,3 +103,47 @@ blueprint_network <- function(
 build_model <- function(blueprint, rows) {
   UseMethod("build_model")
 }
+
+# The same of alike_rows(): its `n_data` are those that differ, `n_all` those
+# that they stand for.
+build_alike <- function(blueprint, rows) {
+  model <- build_model(blueprint, rows)
+  model$n_all <- sum(rows$count)
+  model
+}
+
+# Is a row with the weight k as k rows, to priors as well? Precisions are none,
+# and units are those of the responses of all rows. Models of one predictor have
+# other ways with rows in memory, but where a parameter is sampled.
+counts_rows <- function(blueprint) {
+  UseMethod("counts_rows")
+}
+
+#' @export
+counts_rows.default <- function(blueprint) {
+  FALSE
+}
+
+#' @export
+counts_rows.tall_blueprint_classes <- function(blueprint) {
+  TRUE
+}
+
+#' @export
+counts_rows.tall_blueprint_dpar <- function(blueprint) {
+  is_counting(blueprint$family)
+}
+
+#' @export
+counts_rows.tall_blueprint_glm <- function(blueprint) {
+  family <- blueprint$family
+  is.null(blueprint$blocks) &&
+    !has_pieces(family) &&
+    !is_mixture_prior(blueprint$priors$prior) &&
+    anyNA(known_values(family, blueprint$sigma)) &&
+    is_counting(family)
+}
+
+is_counting <- function(family) {
+  !has_precisions(family) && !find_response(family)$has_units
+}

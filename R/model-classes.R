@@ -128,9 +128,10 @@ build_model.tall_blueprint_classes <- function(blueprint, rows) {
     if (!is_ordered) priors$prior_intercept,
     names = columns,
     n_dim = ncol(x),
-    column_sd = function() column_sds(x)
+    column_sd = function() rows$facts$sd %||% column_sds(x)
   )
-  center <- unname(if (is_store(x)) x$mean else design_means(x))
+  mean <- rows$facts$mean %||% if (is_store(x)) x$mean else design_means(x)
+  center <- unname(mean)
   # without an intercept predictors at the means are no parameters
   center <- if (is_ordered || length(intercept) == 1) center else 0 * center
   center[intercept] <- 0
@@ -168,7 +169,7 @@ build_model.tall_blueprint_classes <- function(blueprint, rows) {
     # which have a prior of their own
     proper_coordinates = if (!is.null(counts)) cuts,
     traits = model_traits(
-      start = class_start(ncol(x), rows$y, n_class, is_ordered),
+      start = class_start(ncol(x), rows, n_class, is_ordered),
       has_classes = TRUE,
       has_several = TRUE
     ),
@@ -178,11 +179,16 @@ build_model.tall_blueprint_classes <- function(blueprint, rows) {
 }
 
 # Thresholds at the shares of the classes; zeros else.
-class_start <- function(n_coef, values, n_class, is_ordered) {
+class_start <- function(n_coef, rows, n_class, is_ordered) {
   if (!is_ordered) {
     return(numeric(n_coef * (n_class - 1)))
   }
-  share <- (tabulate(values + 1, n_class) + 1) / (length(values) + n_class)
+  n_row <- if (is.null(rows$count)) {
+    tabulate(rows$y + 1, n_class)
+  } else {
+    as.vector(rowsum(rows$count, rows$y))
+  }
+  share <- (n_row + 1) / (sum(n_row) + n_class)
   cut <- stats::qlogis(cumsum(share)[-n_class])
   c(numeric(n_coef), cut[[1]], log(diff(cut)))
 }

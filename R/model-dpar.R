@@ -18,10 +18,11 @@ build_model.tall_blueprint_dpar <- function(blueprint, rows) {
   read <- check_glm_rows(rows, family)
   names <- column_names(read$x)
   check_no_aux(names, facts$aux[is_sampled])
-  means <- unname(design_means(read$x))
+  means <- unname(rows$facts$mean %||% design_means(read$x))
   places <- dpar_places(width, names)
   units <- dpar_units(family, read)
-  prior <- dpar_priors(blueprint, read$x, places, units)
+  sds <- function() rows$facts$sd %||% column_sds(read$x)
+  prior <- dpar_priors(blueprint, sds, places, units)
   if (any(is_sampled)) {
     prior <- append_aux(
       prior,
@@ -105,7 +106,8 @@ dpar_units <- function(family, read) {
 
 # As prior_resolve() has them, of all coefficients: each predictor's by itself.
 # What is beside the mean is on the scale of its link, whose units are 1.
-dpar_priors <- function(blueprint, x, places, units) {
+# sds(): of all columns.
+dpar_priors <- function(blueprint, sds, places, units) {
   priors <- blueprint$priors
   resolved <- lapply(seq_along(places), function(k) {
     own <- places[[k]]
@@ -114,7 +116,7 @@ dpar_priors <- function(blueprint, x, places, units) {
       priors$prior_intercept[[k]],
       names = own$names,
       n_dim = length(own$at),
-      column_sd = function() column_sds(x[, own$at, drop = FALSE]),
+      column_sd = function() sds()[own$at],
       response_sd = if (k == 1) units$sd else 1,
       response_mean = if (k == 1) units$mean else units$log_sd
     )

@@ -62,6 +62,11 @@ wrap_model <- function(pointer, name, variables, ..., traits, label) {
   model
 }
 
+# Rows that the model is of, where alike ones count as one those that they are.
+n_all_rows <- function(model) {
+  model$n_all %||% model$n_data
+}
+
 # Flags and sizes that the core knows.
 model_info <- function(model) {
   .Call(ffi_model_info, model$pointer)

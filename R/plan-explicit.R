@@ -14,6 +14,18 @@ metropolis_gradient <- function(kernel, gradient, subsample) {
   gradient
 }
 
+# Does no step draw some of the rows as its user said? Of the recipe nobody has.
+sees_all_rows <- function(run) {
+  kernel <- run$kernel
+  if (is.null(kernel) || !is.null(run$gradient)) {
+    return(is.null(kernel) || gradient_is_full(run$gradient))
+  }
+  kernel_is_metropolis(kernel) &&
+    !kernel_is_factorised(kernel) &&
+    !kernel_uses_loss(kernel) &&
+    is.null(run$subsample)
+}
+
 check_has_minibatch <- function(kernel, name) {
   if (kernel_uses_loss(kernel)) {
     abort_tall(

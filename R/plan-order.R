@@ -5,7 +5,7 @@ can_expand <- function(model) {
   info <- model_info(model)
   info$has_predictors &&
     (info$has_whiten || model$traits$has_several) &&
-    model$n_data > setting("recipe")$small_data &&
+    n_all_rows(model) > setting("recipe")$small_data &&
     model$n_dim <= setting("most_whitened")
 }
 

@@ -214,7 +214,7 @@ needs_metropolis <- function(model, kappa) {
   s <- setting("recipe")
   length(bounded_coordinates(model)) > 0 ||
     kappa > s$laplace_kappa ||
-    model$n_data <= s$small_data
+    n_all_rows(model) <= s$small_data
 }
 
 # What takes long says so before it starts, however quiet the run is. given: was

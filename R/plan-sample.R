@@ -356,6 +356,9 @@ sample_plan <- function(plan, model, init, found, began = clock()) {
     plan <- again
     segment <- move(plan)
   }
+  if (!is.null(model$n_all)) {
+    plan$why <- sub("^; ", "", paste0(plan$why, told_ties(model$n_data)))
+  }
   fit <- new_fit(
     plan,
     control,

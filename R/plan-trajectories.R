@@ -40,8 +40,10 @@ try_trajectories <- function(model, mode, recipe, control, ledger) {
   }
   merged <- merge_rows(model)
   if (!is_blind(model)) {
-    is_quick <- !is.null(merged) &&
-      trajectory_seconds(merged, s$first_steps, 1, control) <= s$merged_seconds
+    distinct <- merged %||% if (!is.null(model$n_all)) model
+    is_quick <- !is.null(distinct) &&
+      trajectory_seconds(distinct, s$first_steps, 1, control) <=
+        s$merged_seconds
     if (!is_quick) {
       return(NULL)
     }

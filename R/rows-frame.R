@@ -48,13 +48,29 @@ rows_frame <- function(made, request, columns = NULL) {
     columns = columns,
     call = made$call,
     na_action = attr(made$frame, "na.action"),
-    n_missing = made$n_missing
+    n_missing = made$n_missing,
+    missing = made$missing
   ))
 }
 
 #' @export
 whole_rows.tall_rows_frame <- function(rows) {
-  read_frame(rows$request, rows$frame)
+  read_frame(rows$request, all_frame(rows))
+}
+
+# The model frame of all rows, where `index` says of which kind each of them is
+# (see R/front-alike.R), and `row` their numbers.
+all_frame <- function(rows) {
+  if (is.null(rows$index)) {
+    return(rows$frame)
+  }
+  frame <- frame_rows(rows$frame, rows$index)
+  attr(frame, "terms") <- attr(rows$frame, "terms")
+  attr(frame, "na.action") <- attr(rows$frame, "na.action")
+  if (!is.null(rows$row)) {
+    attr(frame, "row.names") <- rows$row
+  }
+  frame
 }
 
 # A missing value is an error.

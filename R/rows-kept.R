@@ -16,7 +16,8 @@ rows_to_keep <- function(rows, keeps) {
     rows <- without_growth(rows)
   }
   # what the fit has beside them, and what its model has
-  rows[c("call", "columns", "na_action", "n_missing", "rest")] <- NULL
+  other <- c("call", "columns", "na_action", "n_missing", "missing", "rest")
+  rows[other] <- NULL
   rows$family <- bare_family(rows$family)
   rows$request <- bare_request(rows$request)
   if (!keeps) {
@@ -46,7 +47,8 @@ row_values <- function(rows) {
   if (is_passed_rows(rows)) {
     "source"
   } else {
-    c("frame", "x", "y", "weights", "offset", "groups", "factors")
+    of_frame <- c("frame", "index", "row")
+    c(of_frame, "x", "y", "weights", "offset", "groups", "factors")
   }
 }
 
@@ -59,7 +61,8 @@ has_values <- function(rows) {
 # How many, NA where nobody has counted.
 n_of_rows <- function(rows) {
   held <- rows$frame %||% if (!is_passed_rows(rows)) rows$x
-  as.double(rows$n_row %||% rows$facts$n_row %||% nrow(held) %||% NA)
+  n_held <- if (is.null(rows$index)) nrow(held) else length(rows$index)
+  as.double(rows$n_row %||% rows$facts$n_row %||% n_held %||% NA)
 }
 
 # Bytes of R's memory that they hold, but for how they are read. A data frame

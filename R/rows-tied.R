@@ -53,10 +53,7 @@ tie_part <- function(of, n, count = NULL) {
   own <- c("x", "y", "weights", "offset")
   columns <- stats::setNames(lapply(own, function(name) of[[name]]), own)
   is_there <- !vapply(columns, is.null, TRUE)
-  found <- .Call(ffi_tie_rows, unname(columns[is_there]), n, count)
-  if (is.integer(found)) {
-    abort_status(found)
-  }
+  found <- tie_columns(unname(columns[is_there]), n, count)
   out <- lapply(columns[is_there], function(column) {
     select_rows(column, found$first)
   })

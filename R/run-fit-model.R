@@ -109,9 +109,14 @@ rebuild_model.default <- function(fit) {
   if (is_remote_fit(fit)) {
     return(rebuild_passed(fit))
   }
-  if (has_values(fit$rows)) {
-    restore_nodes(fit, build_model(fit$blueprint, fit$rows))
+  if (!has_values(fit$rows)) {
+    return(NULL)
   }
+  if (!is.null(fit$n_differ)) {
+    alike <- alike_rows(fit$rows, asks = FALSE)
+    return(build_alike(fit$blueprint, alike))
+  }
+  restore_nodes(fit, build_model(fit$blueprint, fit$rows))
 }
 
 # fit$data: of others than regressions.

@@ -27,6 +27,8 @@
 #'   (or the ball in which rows were drawn ahead, see [kernel_smh()]) and the
 #'   number that were `nonfinite` (no finite log posterior or gradient);
 #'   for [kernel_smh()] the rows of a step, `rows_thinned` and `rows_always`.
+#' * `n_data` (number): observations; `n_differ`: those that differ, where rows
+#'   in memory that are alike count as one (see [tall_polr()]), else `NULL`;
 #' * `robust`: what [robust_draws()] moved the draws by, `NULL` where they are
 #'   the posterior's.
 #' * `lambda`: the inverse temperature of a Gibbs posterior, `NULL` for Bayes.
@@ -87,7 +89,9 @@ new_fit <- function(plan, control, segment, time, progress = NULL) {
       coordinates = model$coordinates,
       has_map = model_has_map(model),
       variable_of = model$variable_of,
-      n_data = model$n_data,
+      n_data = n_all_rows(model),
+      # of a model whose alike rows count as one
+      n_differ = if (!is.null(model$n_all)) model$n_data,
       fingerprint = model$fingerprint,
       lambda = model$lambda,
       whitening = model$whitening,

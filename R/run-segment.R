@@ -54,6 +54,12 @@ run_segment <- function(
   if (!is.null(plan$sums)) {
     return(sums_segment(plan, control, stretch, from))
   }
+  # a pass over the rows that differ is that part of one over all
+  share <- if (is.null(plan$model$n_all)) {
+    1
+  } else {
+    plan$model$n_data / plan$model$n_all
+  }
   plan <- on_stand_in(plan)
   model <- plan$model
   n_every <- control$thin * plan$steps
@@ -110,7 +116,7 @@ run_segment <- function(
     lapply(stats::setNames(nm = made), function(name) run[[name]]),
     lengths,
     list(
-      passes = plan$ledger$passes,
+      passes = share * plan$ledger$passes,
       n_before = from$n_before,
       n_keep = n_keep
     )

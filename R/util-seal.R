@@ -81,6 +81,7 @@ resumed_components <- c(
   "monitor",
   "monitor_state",
   "n_data",
+  "n_differ",
   "noise",
   "preparation",
   "progress",

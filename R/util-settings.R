@@ -81,7 +81,8 @@ usual_settings <- list(
   ),
   ties = list(
     most = 65536,           # kinds of rows, as far as a pilot tells,
-    share = 1 / 4           # and of the rows: with more none are tied
+    share = 1 / 4,          # and of the rows: with more none are tied
+    least = 2000            # of rows in memory: of so few none are
   ),
   kinds = list(
     numbers = 4096,         # combinations of whole numbers that levels can have

@@ -34,6 +34,7 @@ shared_tests <- c(
   "fit-average-(differences|functions|times)" = "average-expansion",
   "fit-savage-dickey" = "hypothesis",
   "fit-write-.*" = "write",
+  "(source|front)-alike" = "rows-alike",
   "fit-(guard|remote)" = "remote-fit",
   "fit-(conditional|sketch|smooths)" = "gam",
   "front-gam-concurvity" = "gam-check",

@@ -37,10 +37,11 @@ static const double** columns_of(SEXP x, size_t n_row, size_t* p_n) {
   return v_column;
 }
 
-/* Of the first n rows: list(first, count), the first row, from 1, of each group
- * of alike rows, and how many they are; a row counts as many as count says
- * (NULL: one). Or a status. */
-SEXP ffi_tie_rows(SEXP columns, SEXP n, SEXP count) {
+/* Of the first n rows: list(first, count, group), the first row, from 1, of
+ * each group of alike rows, and how many they are; a row counts as many as
+ * count says (NULL: one). group: the group of each row, from 1, where `groups`
+ * is TRUE. Or a status. */
+SEXP ffi_tie_rows(SEXP columns, SEXP n, SEXP count, SEXP groups) {
   const size_t n_row = ffi_as_count(n, "n");
   if (n_row >= INT_MAX) {
     ffi_fault("n");
@@ -56,7 +57,8 @@ SEXP ffi_tie_rows(SEXP columns, SEXP n, SEXP count) {
   if (status != TB_STATUS_ok) {
     return ffi_status(status);
   }
-  SEXP out = PROTECT(ffi_list(2));
+  const bool has_groups = Rf_asLogical(groups) == TRUE;
+  SEXP out = PROTECT(ffi_list(has_groups ? 3 : 2));
   double* v_row = ffi_add_vector(out, "first", n_group);
   double* v_count = ffi_add_vector(out, "count", n_group);
   for (size_t g = 0; g < n_group; ++g) {
@@ -65,6 +67,14 @@ SEXP ffi_tie_rows(SEXP columns, SEXP n, SEXP count) {
   }
   for (size_t i = 0; i < n_row; ++i) {
     v_count[v_group[i]] += v_own == NULL ? 1 : v_own[i];
+  }
+  if (has_groups) {
+    SEXP group = PROTECT(Rf_allocVector(INTSXP, (R_xlen_t)n_row));
+    for (size_t i = 0; i < n_row; ++i) {
+      INTEGER(group)[i] = (int)v_group[i] + 1;
+    }
+    ffi_add(out, "group", group);
+    UNPROTECT(1);
   }
   UNPROTECT(1);
   return out;
