@@ -60,14 +60,6 @@ shift_of_head <- function(y) {
   if (length(y) > 0) mean(y) else 0
 }
 
-# A savepoint in every database, in which code may fail.
-in_savepoints <- function(tables, code) {
-  if (length(tables) == 0) {
-    return(code)
-  }
-  in_savepoint(table_connection(tables[[1]]), in_savepoints(tables[-1], code))
-}
-
 # By the factors v1, v2, ...: rows n, those with a response told, and of the
 # latter less the shift the sums first and second; text: is there text among
 # numbers?

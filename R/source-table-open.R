@@ -276,3 +276,11 @@ match_keys <- function(keys, others) {
   of <- function(keys) do.call(paste, c(unname(as.list(keys)), sep = "\r"))
   match(of(keys), of(others))
 }
+
+# A savepoint in every database, in which code may fail.
+in_savepoints <- function(tables, code) {
+  if (length(tables) == 0) {
+    return(code)
+  }
+  in_savepoint(table_connection(tables[[1]]), in_savepoints(tables[-1], code))
+}

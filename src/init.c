@@ -105,7 +105,6 @@ SEXP ffi_tape_run(SEXP, SEXP, SEXP);
 SEXP ffi_text_join(SEXP, SEXP, SEXP);
 SEXP ffi_text_read(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_text_records(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
-SEXP ffi_tie_rows(SEXP, SEXP, SEXP);
 SEXP ffi_tie_rows(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_topics_proportions(SEXP, SEXP, SEXP, SEXP, SEXP);
 
@@ -213,7 +212,6 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_text_join, 3),
                                          DOOR(ffi_text_read, 5),
                                          DOOR(ffi_text_records, 6),
-                                         DOOR(ffi_tie_rows, 3),
                                          DOOR(ffi_tie_rows, 4),
                                          DOOR(ffi_topics_proportions, 5),
                                          {NULL, NULL, 0}};
