@@ -41,6 +41,36 @@ check_plain_brms <- function(formula) {
   }
 }
 
+# Formulas by the parameters that they are of, the first of "mu": of brms'
+# bf(), a formula, or a list of such.
+formulas_by_parameter <- function(formula) {
+  if (inherits(formula, "brmsformula")) {
+    check_brms_parts(formula)
+    parts <- c(list(formula$formula), formula$pforms)
+    names(parts) <- c("mu", names(formula$pforms))
+    return(parts)
+  }
+  if (inherits(formula, "formula")) {
+    return(list(mu = formula))
+  }
+  is_list <- is.list(formula) && length(formula) > 0 &&
+    all(vapply(formula, inherits, TRUE, "formula"))
+  if (!is_list) {
+    abort_expected(
+      formula,
+      "a formula, or a list of formulas",
+      arg = "formula"
+    )
+  }
+  stats::setNames(formula, c("mu", own_parameters(formula[-1])))
+}
+
+check_brms_parts <- function(formula) {
+  if (isTRUE(attr(formula$formula, "nl")) || length(formula$pfix) > 0) {
+    check_plain_brms(formula)
+  }
+}
+
 # The parameters of formulas, by their names or what is on their left.
 own_parameters <- function(formulas) {
   given <- names(formulas) %||% rep("", length(formulas))

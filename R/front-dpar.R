@@ -65,24 +65,7 @@ check_idle_of_dpar <- function(idle) {
 # The two formulas, see new_dpar(). base: the family without the second.
 dpar_of <- function(formula, base) {
   second <- second_predictors[[base$name]]
-  if (inherits(formula, "brmsformula")) {
-    check_brms_parts(formula)
-    parts <- c(list(formula$formula), formula$pforms)
-    names(parts) <- c("mu", names(formula$pforms))
-  } else if (inherits(formula, "formula")) {
-    parts <- list(mu = formula)
-  } else {
-    is_list <- is.list(formula) && length(formula) > 0 &&
-      all(vapply(formula, inherits, TRUE, "formula"))
-    if (!is_list) {
-      abort_expected(
-        formula,
-        "a formula, or a list of formulas",
-        arg = "formula"
-      )
-    }
-    parts <- stats::setNames(formula, c("mu", own_parameters(formula[-1])))
-  }
+  parts <- formulas_by_parameter(formula)
   other <- setdiff(names(parts), c("mu", second$name))
   if (length(other) > 0 || anyDuplicated(names(parts)) > 0) {
     abort_own_predictors(formula, other, base)

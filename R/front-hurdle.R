@@ -74,25 +74,7 @@ tell_no_counts <- function(code, y) {
 # list(mu, hu, given): formulas of the counts above 0 and of the zeros.
 hurdle_formulas <- function(formula) {
   given <- formula
-  of_brms <- inherits(formula, "brmsformula")
-  if (of_brms) {
-    check_brms_parts(formula)
-    parts <- c(list(formula$formula), formula$pforms)
-    names(parts) <- c("mu", names(formula$pforms))
-  } else if (inherits(formula, "formula")) {
-    parts <- list(mu = formula)
-  } else {
-    is_list <- is.list(formula) && length(formula) > 0 &&
-      all(vapply(formula, inherits, TRUE, "formula"))
-    if (!is_list) {
-      abort_expected(
-        formula,
-        "a formula, or a list of formulas",
-        arg = "formula"
-      )
-    }
-    parts <- stats::setNames(formula, c("mu", own_parameters(formula[-1])))
-  }
+  parts <- formulas_by_parameter(formula)
   other <- setdiff(names(parts), c("mu", "hu"))
   if (length(other) > 0) {
     abort_own_predictors(formula, other)
@@ -106,12 +88,6 @@ hurdle_formulas <- function(formula) {
   hu <- eval(bquote(is_zero(.(mu[[2]])) ~ .(right)))
   environment(hu) <- list2env(list(is_zero = is_zero), parent = home)
   list(mu = mu, hu = hu, given = given)
-}
-
-check_brms_parts <- function(formula) {
-  if (isTRUE(attr(formula$formula, "nl")) || length(formula$pfix) > 0) {
-    check_plain_brms(formula)
-  }
 }
 
 # Is a count 0? Other numbers are told here, where all rows are seen.
