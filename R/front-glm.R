@@ -72,12 +72,16 @@
 #'   memory: a run that needs all rows at once writes the design there block by
 #'   block, as [tall_store()] does, instead of bringing it to memory. Other runs
 #'   do not use it.
-#' @param ... The run: arguments of [sg_sample()] but `model`, with the same
-#'   defaults. Others are refused, those of rstanarm, brms and
-#'   [stats::glm()] that have no place here with what does their work.
-#'   Without a `kernel` the recipe described there finds all settings; a
-#'   Metropolis kernel moves in whitened coordinates, see [kernel_mala()]. In
-#'   `monitor`, held-out data are data frames.
+#' @param ... The run, as in [sg_sample()], where each is described:
+#'   `iter = 2000` iterations of a chain, warmup included;
+#'   `warmup = floor(iter / 2)`; `thin = 1`; `chains = 4`;
+#'   `cores = getOption("mc.cores", 1)`; `seed = NULL`, from R's generator;
+#'   `kernel = NULL`, where the recipe finds all settings (a Metropolis kernel
+#'   moves in whitened coordinates, see [kernel_mala()]); `refresh = 1`; and
+#'   `gradient`, `subsample`, `schedule`, `init`, `lambda`, `keep`, `variables`
+#'   and `monitor`, where held-out data are data frames. Others are refused,
+#'   those of rstanarm, brms and [stats::glm()] that have no place here with
+#'   what does their work.
 #'
 #' @details Covariates are used as they are, whatever their scale: sampling is
 #' in whitened coordinates. A Gaussian response with normal or flat priors is
