@@ -246,7 +246,11 @@ fit_regression.tall_front_glm <- function(front, run) {
   if (!is.null(fit)) {
     return(fit)
   }
-  front$asked <- collect_asked(asked, before = passed$digest)
+  front$asked <- collect_asked(
+    asked,
+    before = passed$digest,
+    wanted = wanted_columns(asked, front$takes)
+  )
   fit_in_memory(front, front_rows(front, run), run, passed$start)
 }
 

@@ -241,7 +241,11 @@ fit_regression.tall_front_crossed <- function(front, run) {
   if (!is.null(passed$fit)) {
     return(passed$fit)
   }
-  front$asked <- collect_asked(front$asked, before = passed$digest)
+  front$asked <- collect_asked(
+    front$asked,
+    before = passed$digest,
+    wanted = wanted_columns(front$asked, front$takes)
+  )
   rows <- front_rows(front, run)
   fit_in_memory(front, rows, run, passed$start["spent"])
 }
@@ -265,7 +269,8 @@ check_keeps_no_effects <- function(keep_effects) {
 # The frame has the variables of all parts of the formula.
 #' @export
 front_rows.tall_front_groups <- function(front, run) {
-  asked <- collect_asked(front$asked)
+  wanted <- wanted_columns(front$asked, front$takes)
+  asked <- collect_asked(front$asked, wanted = wanted)
   asked$formula <- asked$matched$formula <- front$request$bars$frame
   front$asked <- asked
   front_frame(front)

@@ -21,7 +21,11 @@ fit_levels <- function(front, run) {
   if (is.null(passed$fit)) {
     passed <- with_bringing(passed, source)
     if (suits_memory(passed, inner)) {
-      front$asked <- collect_asked(asked, before = passed$digest)
+      front$asked <- collect_asked(
+        asked,
+        before = passed$digest,
+        wanted = wanted_columns(asked, front$takes)
+      )
       inner$asked <- ask_of(inner$asked, front$asked$data)
       passed$fit <-
         fit_in_memory(inner, front_rows(inner, run), run, passed$start)

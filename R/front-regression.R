@@ -228,13 +228,29 @@ front_frame <- function(front) {
   rows_frame(made, front$request, columns)
 }
 
-# Those of a source brought to memory; more: of collect_source().
-collect_asked <- function(asked, ...) {
+# Those of a source brought to memory; wanted: of wanted_columns(), NULL: all;
+# more: of collect_source().
+collect_asked <- function(asked, ..., wanted = NULL) {
   data <- asked$data
   if (is.data.frame(data) || !is_source_like(data)) {
     return(asked)
   }
-  ask_of(asked, collect_source(data_source(data), ...))
+  source <- data_source(data)
+  columns <- if (!is.null(wanted)) intersect(source_names(source), wanted)
+  # rows are counted by columns
+  columns <- if (length(columns) > 0) columns
+  ask_of(asked, collect_source(source, ..., columns = columns))
+}
+
+# Names that a call's formula and other arguments use, columns among them; NULL:
+# all columns, for which a `.` stands, or what a caller's dots have. takes:
+# arguments that make a frame, beside the formula.
+wanted_columns <- function(asked, takes) {
+  own <- as.list(asked$matched)[
+    intersect(names(asked$matched), c(takes, "subset"))
+  ]
+  used <- unlist(lapply(c(list(asked$formula, asked$shown), own), all.vars))
+  if (!any(grepl("^[.]([.][0-9]+)?$", used))) unique(used)
 }
 
 # How rows of new data are read as these were: a list of what the fit has of it.

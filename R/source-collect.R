@@ -2,15 +2,20 @@
 
 # All rows of a source as a data frame, in memory, where they fit.
 # instead: what a user may do where they do not fit; before: the digest of a
-# pass before.
-collect_source <- function(source, instead = passes_instead, before = NULL) {
+# pass before; columns: those that are needed, NULL: all.
+collect_source <- function(
+  source,
+  instead = passes_instead,
+  before = NULL,
+  columns = NULL
+) {
   digest <- new_digest(names(before$kinds), before$kinds)
   frames <- list()
   bytes <- 0
   most <- memory_for_rows()
   source_each(
     source,
-    NULL,
+    if (!is.null(columns)) union(columns, names(before$kinds)),
     function(block) {
       digest$add(block)
       frame <- block_frame(block)

@@ -138,3 +138,38 @@ test_that("a front end has fields that are declared, and no others", {
     "whiten"
   )
 })
+
+test_that("of a source that is brought to memory come the columns in use", {
+  # more than the first block, which is shown as a whole
+  n <- 3000
+  data <- withr::with_seed(1, data.frame(
+    x = stats::rnorm(n),
+    w = sample(3, n, TRUE),
+    g = sample(9, n, TRUE),
+    y = stats::rbinom(n, 1, 0.4),
+    # which cannot be read as what it is said to be
+    extra = c(seq_len(n - 1), "none")
+  ))
+  file <- withr::local_tempfile(fileext = ".csv")
+  utils::write.csv(data, file, row.names = FALSE)
+  source <- tall_csv(file, types = c(extra = "numeric"))
+  expect_error(collect_source(source), "extra", class = "tall_error_source")
+  fit <- function(f, ...) {
+    f(..., family = binomial(), iter = 200, seed = 1, refresh = 0)
+  }
+  of_source <- fit(tall_glmer, y ~ log(w) + x + (1 | g), source)
+  of_frame <- fit(tall_glmer, y ~ log(w) + x + (1 | g), data)
+  expect_equal(of_source$draws, of_frame$draws)
+  few <- tall_glm(
+    y ~ x,
+    source,
+    binomial(),
+    subset = w > 1,
+    iter = 200,
+    seed = 1,
+    refresh = 0
+  )
+  expect_equal(stats::nobs(few), sum(data$w > 1))
+  # a dot stands for all of them
+  expect_error(fit(tall_glm, y ~ ., source), class = "tall_error_source")
+})
