@@ -72,7 +72,7 @@ print_more <- function(n, what = "variable") {
 
 # A line of the header, or as many as the console's width takes.
 cat_field <- function(label, text) {
-  if (is.null(text)) {
+  if (length(text) == 0) {
     return(invisible())
   }
   indent <- strrep(" ", nchar(label))
