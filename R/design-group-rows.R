@@ -45,7 +45,7 @@ part_filler <- function(terms, frame, sample = 1000) {
   n_row <- nrow(frame)
   if (!any(is_design_variable(terms))) {
     n_column <- attr(terms, "intercept")
-    ones <- matrix(1, min(n_row, setting("block_rows")), n_column)
+    ones <- matrix(1, min(n_row, rows_of_width(n_column)), n_column)
     return(list(
       columns = rep("(Intercept)", n_column),
       fill = function(first, n) ones
