@@ -176,9 +176,13 @@ rows_in_subset <- function(fit, rows) {
 
 # Of factors those that have the same levels.
 join_column <- function(a, b, name) {
+  if (is.factor(b)) {
+    b <- as.character(b)
+  }
   if (is.factor(a)) {
-    check_same_levels(levels(a), as.character(b), name)
-    return(factor(c(as.character(a), as.character(b)), levels(a)))
+    b <- as.character(b)
+    check_same_levels(levels(a), b, name)
+    return(factor(c(as.character(a), b), levels(a), ordered = is.ordered(a)))
   }
   if (is.numeric(a) != is.numeric(b) || is.logical(a) != is.logical(b)) {
     abort_input(
@@ -220,10 +224,15 @@ fit_again <- function(fit, data, changes, control) {
   }
   more <- list(data = data, subset = NULL)
   out <- call_again(fit, c(more, run_changes(changes)))
-  same <- identical(out$every_variable, fit$every_variable)
-  if (!same && is.null(fit$groups)) {
-    new <- setdiff(out$every_variable, fit$every_variable)
-    abort_new_level(c(new, "other")[[1]], "the design")
+  new <- setdiff(lasting_variables(out), lasting_variables(fit))
+  if (length(new) > 0 && is.null(fit$groups)) {
+    abort_new_level(new[[1]], "the design")
   }
   out
+}
+
+# Those that are the same whatever rows there are; a hazard has as many pieces
+# as the events bear.
+lasting_variables <- function(fit) {
+  setdiff(fit$every_variable, fit$family$pieces$names)
 }

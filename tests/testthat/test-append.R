@@ -223,6 +223,18 @@ test_that("fits in memory are made again of both", {
     call(tall_glm, y ~ x, d, binomial(), subset = quote(k > 2))
   })
   same(function(d) call(tall_polr, ordered(k) ~ x, d))
+  # with pieces of the hazard of its own
+  if (requireNamespace("survival", quietly = TRUE)) {
+    same(function(d) call(tall_surv, survival::Surv(exp(x), y) ~ g, d))
+  }
+  # text that comes as a factor, and the other way round
+  data$o <- ordered(data$k)
+  of[[1]] <- transform(of[[1]], o = ordered(k, 1:6))
+  of[[2]] <- transform(of[[2]], o = as.character(k))
+  same(function(d) call(tall_polr, o ~ x, d))
+  data$g <- as.character(data$g)
+  of[[1]]$g <- as.character(of[[1]]$g)
+  same(function(d) call(tall_glm, y ~ g, d, binomial()))
   same(function(d) call(tall_glmer, z ~ x + (1 | k), d))
   fit <- call(tall_glm, y ~ x + g, of[[1]], binomial())
   back <- retract_from(append_to(fit, of[[2]]), of[[2]], data = of[[1]])
