@@ -31,6 +31,8 @@
 #'   in memory that are alike count as one (see [tall_polr()]), else `NULL`;
 #' * `robust`: what [robust_draws()] moved the draws by, `NULL` where they are
 #'   the posterior's.
+#' * `batches`: a data frame with a row for each batch of rows, `NULL` where all
+#'   came at once (see [tall_append()]).
 #' * `lambda`: the inverse temperature of a Gibbs posterior, `NULL` for Bayes.
 #' * `bias`: a data frame with the estimated relative bias of each posterior sd
 #'   and its standard error (see [summary.tall_fit()]).
