@@ -52,8 +52,8 @@
 #' The fit keeps drawn rows, or those that differ, up to 32 MB, if it was made
 #' with `keep_data = TRUE`; beyond that, all rows are passed over. `fit$batches`
 #' says what it holds: a data frame with a row for each batch, of `rows` and
-#' `digest`, a fingerprint of their values. A batch that it holds already is
-#' refused.
+#' `digest`, a fingerprint of their values (`NA` of the first rows where these
+#' were in memory). A batch that it holds already is refused.
 #'
 #' `tall_retract()` subtracts sums and counts. Of rows that were drawn it takes
 #' away batches that were appended, whole: give it the same rows. Rows that are
