@@ -247,7 +247,7 @@ own_priors <- function(fit) {
   own <- seq_len(n_seen_of(fit))
   parts <- c("kind", "location", "scale", "shape")
   prior <- lapply(compact(fit$prior[parts]), `[`, own)
-  functional <- fit$model$prior_functional
+  functional <- functional_of(fit)
   at <- functional$at + 1
   v <- functional$weights[own]
   # what a kinked prior adds to a Hessian it adds to a coordinate of its own

@@ -380,7 +380,7 @@ check_in_bounds <- function(fit, draws) {
   if (!any(bounded)) {
     return(invisible())
   }
-  functional <- fit$model$prior_functional
+  functional <- functional_of(fit)
   if (!is.null(functional)) {
     weights <- functional$weights
     at <- functional$at + 1

@@ -97,7 +97,7 @@ tolower_first <- function(x) {
 # predictor at the means of the columns.
 prior_places <- function(fit, n) {
   of <- diag(n)
-  functional <- fit$model$prior_functional
+  functional <- functional_of(fit)
   if (!is.null(functional)) {
     own <- seq_along(functional$weights)
     of[functional$at + 1, own] <- functional$weights

@@ -37,6 +37,18 @@ check_fits_model <- function(fit, model, component) {
   }
 }
 
+# What the intercept's prior is of: list(at, weights), NULL where that is a
+# coefficient like others.
+functional_of <- function(fit) {
+  out <- fit$model$prior_functional
+  is_whole <- is.null(out) ||
+    is.list(out) && is.numeric(out$at) && is.numeric(out$weights)
+  if (!is_whole) {
+    abort_corrupt("`fit`", "model")
+  }
+  out
+}
+
 # Fits whose front end has the argument keep_data.
 keep_data_classes <- c(
   "tall_glm",
