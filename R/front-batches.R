@@ -21,6 +21,11 @@ check_growing <- function(fit, f) {
     )
   }
   check_has_formula(fit, f)
+  # what is kept of earlier rows decides what comes out
+  altered <- altered_components(fit, "passed")
+  if (length(altered) > 0) {
+    abort_corrupt("`fit`", altered)
+  }
 }
 
 growing_arguments <- c(
@@ -127,7 +132,9 @@ check_new_batch <- function(fit, batch) {
       c(
         "{.arg rows} must be new: the fit holds them already.",
         x = "They are its batch {held}, of
-             {count_noun(batch$digest$n, 'row')}."
+             {count_noun(batch$digest$n, 'row')}.",
+        i = "New rows with the values of earlier ones can come in one batch with
+             others."
       ),
       argument = "rows",
       value = batch$entry$digest

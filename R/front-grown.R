@@ -218,8 +218,8 @@ abort_new_level <- function(level, name) {
 fit_again <- function(fit, data, changes, control) {
   if (control$refresh > 0) {
     cli::cli_inform(c(
-      i = "The fit is made again, of all rows: it keeps nothing to which rows
-           are added."
+      i = "The fit is made again, of all rows: it keeps no sums that rows could
+           be added to, or taken from."
     ))
   }
   more <- list(data = data, subset = NULL)

@@ -28,7 +28,7 @@ tall_retract <- function(fit, rows, ..., data = NULL) {
   end_batch(out, fit, batches_without(batches, batch, at), shards)
 }
 
-# What opens the rows that stay: NULL: nothing. at: which batch goes, NA: some
+# What opens the rows that stay; NULL: nothing. at: which batch goes, NA: some
 # rows of any.
 source_without <- function(fit, at, data) {
   if (!is.null(data)) {
@@ -139,7 +139,8 @@ unmerge_facts <- function(all, b) {
 
 shrunk_by_ties <- function(fit, batch, at, source, control) {
   kept <- fit$passed$tied
-  gone <- unweigh_ties(tie_rows(batch$rows, control)$tied, fit$rows)
+  ties <- tie_rows(batch$rows, control)
+  gone <- unweigh_ties(ties$tied, fit$rows)
   gone$count <- -gone$count
   left <- join_ties(list(unweigh_ties(kept$tied, fit$rows), gone))
   if (any(left$count < 0)) {
@@ -159,7 +160,7 @@ shrunk_by_ties <- function(fit, batch, at, source, control) {
     rows,
     tied,
     facts_of_ties(tied, rows),
-    kept$n_missing
+    kept$n_missing - ties$n_missing
   )
   model_of_ties_at(fit, rows, control)
 }

@@ -359,3 +359,22 @@ test_that("batches that cannot be appended are refused", {
   again <- stats::update(grown, data = data, iter = 200)
   expect_equal(stats::nobs(again), 1500)
 })
+
+test_that("damaged fits are told", {
+  local_passes(300, 128)
+  data <- batch_data(900)
+  of <- batches_in(data, c(700, 200))
+  path <- withr::local_tempfile()
+  cases <- list(
+    silent(z ~ x, as_source(of[[1]]), iter = 40),
+    silent(y ~ x, as_source(of[[1]]), family = binomial(), iter = 40)
+  )
+  for (fit in cases) {
+    saveRDS(fit, path)
+    fit <- readRDS(path)
+    use <- function(fit) append_to(fit, of[[2]])
+    expect_survives(fit, use, share = 25)
+    fit$passed$pass <- fit$passed$pass + 1
+    expect_error(use(fit), "passed", class = "tall_error_corrupt")
+  }
+})
