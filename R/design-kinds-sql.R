@@ -42,15 +42,8 @@ kinds_at_once <- function(tables, s, request, head) {
     return(NULL)
   }
   most <- setting("most_groups")
-  found <- tryCatch(
-    in_savepoints(tables, run_on_tables(
-      tables,
-      lapply(tables, kinds_query, s, request, most)
-    )),
-    # words for what is wrong come from the looks that follow
-    tall_error_source = function(e) NULL,
-    tall_error_worker = function(e) NULL
-  )
+  queries <- lapply(tables, kinds_query, s, request, most)
+  found <- try_on_tables(tables, queries)
   if (!is.null(found) && max(vapply(found, nrow, 1L)) <= most) {
     bind_frames(found)
   }

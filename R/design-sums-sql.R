@@ -11,15 +11,8 @@ look_sums <- function(tables, s, request, head) {
     return(NULL)
   }
   shift <- shift_of_head(head[[as.character(request$response)]])
-  found <- tryCatch(
-    in_savepoints(tables, run_on_tables(
-      tables,
-      lapply(tables, level_sums_query, s, request, shift)
-    )),
-    # words for what is wrong come from the look that follows
-    tall_error_source = function(e) NULL,
-    tall_error_worker = function(e) NULL
-  )
+  queries <- lapply(tables, level_sums_query, s, request, shift)
+  found <- try_on_tables(tables, queries)
   if (is.null(found)) {
     return(NULL)
   }

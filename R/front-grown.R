@@ -150,13 +150,7 @@ source_of_all <- function(fit, rows, data, source) {
     }
     return(if (is.null(data)) source else data)
   }
-  before <- data_as_it_was(
-    fit,
-    fit$columns,
-    NULL,
-    missing = function(names) abort_missing_columns(names, arg = "data"),
-    hint = "Give {.arg data}, all rows from now on."
-  )
+  before <- data_of_call(fit, "Give {.arg data}, all rows from now on.")
   rows <- rows_in_subset(fit, whole_data(rows))
   columns <- lapply(stats::setNames(nm = fit$columns), function(name) {
     join_column(before[[name]], rows[[name]], name)

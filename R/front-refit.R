@@ -320,16 +320,20 @@ call_again <- function(fit, changes) {
   do.call(update.tall_regression, c(list(fit), changes), envir = home)
 }
 
+# The columns that the fit was made of, where the call finds them. hint: what to
+# do where it does not.
+data_of_call <- function(fit, hint) {
+  missing <- function(names) abort_missing_columns(names, arg = "data")
+  data_as_it_was(fit, fit$columns, NULL, missing, hint)
+}
+
 # Effects that are sampled: a held-out row is given the effects of its groups,
 # those of groups that are left out whole are drawn.
 crossed_refitter <- function(fit) {
   check_has_effect_draws(fit)
-  data <- data_as_it_was(
+  data <- data_of_call(
     fit,
-    fit$columns,
-    NULL,
-    missing = function(names) abort_missing_columns(names, arg = "data"),
-    hint = "{.fn kfold} fits to some of them, and looks where the fit was made."
+    "{.fn kfold} fits to some of them, and looks where the fit was made."
   )
   list(
     refit = function(held) {

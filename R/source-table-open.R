@@ -284,3 +284,13 @@ in_savepoints <- function(tables, code) {
   }
   in_savepoint(table_connection(tables[[1]]), in_savepoints(tables[-1], code))
 }
+
+# As run_on_tables() has it, of queries which a look begins with; NULL where one
+# fails: words for what is wrong come from what the look does then.
+try_on_tables <- function(tables, queries) {
+  tryCatch(
+    in_savepoints(tables, run_on_tables(tables, queries)),
+    tall_error_source = function(e) NULL,
+    tall_error_worker = function(e) NULL
+  )
+}
