@@ -42,8 +42,12 @@ original_data <- function(fit, variables, data = NULL) {
   )
 }
 
-# What `data` of the call is now; NULL: nothing of that name.
+# What `data` of the call is now, or what has come of it by tall_append(); NULL:
+# nothing of that name.
 written_data <- function(fit) {
+  if (!is.null(fit$batch_data)) {
+    return(fit$batch_data)
+  }
   home <- environment(stats::formula(fit))
   tryCatch(eval(fit$call$data, home), error = function(e) NULL)
 }

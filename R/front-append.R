@@ -92,15 +92,9 @@ tall_append <- function(fit, rows, ..., data = NULL) {
   source <- if (is.null(data)) {
     join_sources(fit$rows$source, batch$source)
   } else {
-    as_source(data)
+    data_source(data)
   }
-  way <- way_of_batch(fit)
-  out <- if (way != "again") {
-    tryCatch(
-      append_known(fit, batch, source, run, way),
-      tall_needs_rows = function(cnd) NULL
-    )
-  }
+  out <- from_known(append_known(fit, batch, source, run))
   if (is.null(out)) {
     whole <- source_of_all(fit, rows, data, source)
     out <- fit_again(fit, whole, list(...), run$control)

@@ -56,7 +56,7 @@ run_changes <- function(given) {
 # A batch, read as the fit's rows were: list(source, rows, digest, entry), rows
 # being NULL where these are no pass's. Its one pass takes the digest.
 read_batch <- function(fit, rows, control) {
-  source <- as_source(rows)
+  source <- data_source(rows, "rows")
   columns <- fit$columns
   check_columns_there(columns, source_names(source))
   is_passed <- is_remote_fit(fit)

@@ -3,7 +3,11 @@
 
 # The fit to all rows; NULL, or a condition of class tall_needs_rows: it has to
 # be made again.
-append_known <- function(fit, batch, source, run, way) {
+append_known <- function(fit, batch, source, run) {
+  way <- way_of_batch(fit)
+  if (way == "again") {
+    return(NULL)
+  }
   grow <- switch(way,
     sums = grown_by_sums,
     tied = grown_by_ties,
@@ -14,6 +18,25 @@ append_known <- function(fit, batch, source, run, way) {
     out <- fit_changed(fit, model, run)
     spent_of_batch(out, way, 2 * batch$digest$n / out$n_data)
   }
+}
+
+# What code makes of the sums that a fit keeps; NULL: it has to be made again.
+from_known <- function(code) {
+  tryCatch(
+    code,
+    tall_needs_rows = function(cnd) NULL,
+    tall_error_source = function(e) {
+      if (!isTRUE(e$is_empty)) {
+        rlang::cnd_signal(e)
+      }
+      abort_input(
+        "{.arg rows} must have at least one row that counts: all of them lack a
+         value.",
+        argument = "rows",
+        value = 0
+      )
+    }
+  )
 }
 
 # No look and no pass over all rows was made, which plans count, but `passes`,
@@ -221,6 +244,10 @@ fit_again <- function(fit, data, changes, control) {
   new <- setdiff(lasting_variables(out), lasting_variables(fit))
   if (length(new) > 0 && is.null(fit$groups)) {
     abort_new_level(new[[1]], "the design")
+  }
+  # the call's are those of the first fit
+  if (is.data.frame(data) && has_values(out$rows) && !is_remote_fit(out)) {
+    out$batch_data <- data
   }
   out
 }

@@ -10,14 +10,8 @@ tall_retract <- function(fit, rows, ..., data = NULL) {
   batch <- read_batch(fit, rows, run$control)
   batches <- batches_of(fit)
   at <- match(batch$entry$digest, batches$digest)
-  way <- way_of_batch(fit)
   source <- source_without(fit, at, data)
-  out <- if (way != "again") {
-    tryCatch(
-      retract_known(fit, batch, at, source, run, way),
-      tall_needs_rows = function(cnd) NULL
-    )
-  }
+  out <- from_known(retract_known(fit, batch, at, source, run))
   if (is.null(out)) {
     if (is.null(data)) {
       abort_needs_data()
@@ -32,7 +26,7 @@ tall_retract <- function(fit, rows, ..., data = NULL) {
 # rows of any.
 source_without <- function(fit, at, data) {
   if (!is.null(data)) {
-    return(as_source(data))
+    return(data_source(data))
   }
   shards <- shards_of(fit)
   if (is.null(fit$rows$source) || is.na(at) || length(shards) < 2) {
@@ -67,7 +61,11 @@ abort_needs_data <- function() {
 }
 
 # As append_known() has it.
-retract_known <- function(fit, batch, at, source, run, way) {
+retract_known <- function(fit, batch, at, source, run) {
+  way <- way_of_batch(fit)
+  if (way == "again") {
+    return(NULL)
+  }
   if (batch$digest$n >= fit_rows_read(fit)) {
     abort_input(
       "{.arg rows} must be fewer than the fit has, {format_count(fit$n_data)},

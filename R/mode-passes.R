@@ -178,7 +178,10 @@ merge_parts <- function(parts) {
   n_row <- vapply(parts, `[[`, 0, "n_row")
   n_missing <- sum(vapply(parts, `[[`, 0, "n_missing"))
   if (sum(n_row) == 0) {
-    abort_source("{.arg data} gave no rows, and it did before.")
+    abort_source(
+      "{.arg data} gave no rows, and it did before.",
+      is_empty = TRUE
+    )
   }
   own <- parts[n_row > 0]
   total <- Reduce(merge_facts, lapply(own, `[[`, "columns"))

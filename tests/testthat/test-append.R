@@ -236,6 +236,11 @@ test_that("fits in memory are made again of both", {
   of[[1]]$g <- as.character(of[[1]]$g)
   same(function(d) call(tall_glm, y ~ g, d, binomial()))
   same(function(d) call(tall_glmer, z ~ x + (1 | k), d))
+  # again and again, where the frame has not the columns themselves
+  formula <- z ~ I(x^2)
+  thrice <- append_to(append_to(call(tall_glm, formula, of[[1]][1:300, ]),
+    of[[1]][301:600, ]), of[[2]])
+  expect_identical(thrice$draws, call(tall_glm, formula, data)$draws)
   fit <- call(tall_glm, y ~ x + g, of[[1]], binomial())
   back <- retract_from(append_to(fit, of[[2]]), of[[2]], data = of[[1]])
   expect_identical(back$draws, fit$draws)
@@ -329,7 +334,8 @@ test_that("batches that cannot be appended are refused", {
       "at least one row",
       class = "tall_error_input"
     )
-    expect_error(append_to(own, 1:3), class = "tall_error_input")
+    expect_error(append_to(own, NULL), "`rows` must be a data frame")
+    expect_error(append_to(own, of[[2]], data = 5), "`data` must be a data")
     expect_error(append_to(own), "rows", class = "tall_error_input")
     expect_error(
       append_to(own, of[[2]], chain = 2),
@@ -337,6 +343,11 @@ test_that("batches that cannot be appended are refused", {
       class = "tall_error_input"
     )
   }
+  expect_error(
+    append_to(fit, transform(of[[2]], x = NA_real_)),
+    "at least one row that counts",
+    class = "tall_error_input"
+  )
   expect_error(
     retract_from(fit, data),
     "fewer than the fit has",
