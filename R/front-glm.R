@@ -67,7 +67,8 @@
 #'   source where rows were passed over (how a stream is opened, the paths of
 #'   files; a data frame itself, of which there is no copy before the fit is
 #'   saved)? `fit$rows` has it, and prints what rows they are, where they lie
-#'   and how much memory they take.
+#'   and how much memory they take. With it go, for [tall_append()], the rows
+#'   that a pass drew, or those that differ, up to 32 MB.
 #' @param store (string or `NULL`) The path of a new file for data beyond
 #'   memory: a run that needs all rows at once writes the design there block by
 #'   block, as [tall_store()] does, instead of bringing it to memory. Other runs
