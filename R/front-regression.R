@@ -236,10 +236,18 @@ collect_asked <- function(asked, ..., wanted = NULL) {
     return(asked)
   }
   source <- data_source(data)
-  columns <- if (!is.null(wanted)) intersect(source_names(source), wanted)
-  # rows are counted by columns
-  columns <- if (length(columns) > 0) columns
+  columns <- columns_in_use(source, wanted, environment(asked$formula))
   ask_of(asked, collect_source(source, ..., columns = columns))
+}
+
+# Those columns of a source that are wanted; NULL: all, as rows are counted by
+# columns, and an error names all of them where one is wanted that is not there.
+columns_in_use <- function(source, wanted, home) {
+  names <- if (!is.null(wanted)) names_without_pass(source)
+  columns <- intersect(names, wanted)
+  others <- setdiff(wanted, names)
+  all_there <- all(vapply(others, exists, NA, envir = home))
+  if (length(columns) > 0 && all_there) columns
 }
 
 # Names that a call's formula and other arguments use, columns among them; NULL:

@@ -245,6 +245,11 @@ source_shards.tall_csv <- function(source) {
 }
 
 #' @export
+names_without_pass.tall_csv <- function(source) {
+  source_names(source)
+}
+
+#' @export
 source_names.tall_csv <- function(source) {
   source$names
 }

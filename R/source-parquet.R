@@ -164,6 +164,11 @@ parquet_file <- function(k, source) {
 }
 
 #' @export
+names_without_pass.tall_parquet <- function(source) {
+  source_names(source)
+}
+
+#' @export
 source_names.tall_parquet <- function(source) {
   source$names
 }

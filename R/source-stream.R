@@ -145,6 +145,11 @@ source_open.tall_shards <- function(source, columns = NULL) {
 }
 
 #' @export
+names_without_pass.tall_shards <- function(source) {
+  names_without_pass(source$shards[[1]])
+}
+
+#' @export
 held_columns.tall_shards <- function(source, columns) {
   parts <- lapply(source$shards, held_columns, columns)
   if (!any(vapply(parts, is.null, TRUE))) bind_columns(parts)

@@ -112,6 +112,11 @@ table_head <- function(source, columns) {
 }
 
 #' @export
+names_without_pass.tall_table <- function(source) {
+  source_names(source)
+}
+
+#' @export
 source_names.tall_table <- function(source) {
   with_table(source, colnames(own_table(source)))
 }

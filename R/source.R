@@ -155,6 +155,17 @@ source_fetch <- function(source, rows, columns = NULL) {
   UseMethod("source_fetch")
 }
 
+# Names of columns where a source can read a few of them for less than all, and
+# tells their names without a pass; NULL otherwise.
+names_without_pass <- function(source) {
+  UseMethod("names_without_pass")
+}
+
+#' @export
+names_without_pass.default <- function(source) {
+  NULL
+}
+
 # Those columns of all rows, where they lie in memory; NULL: they lie elsewhere.
 held_columns <- function(source, columns) {
   UseMethod("held_columns")
