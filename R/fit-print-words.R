@@ -23,6 +23,31 @@ robust_text <- function(robust) {
   )
 }
 
+# For print(); NULL: nothing was rounded.
+compressed_text <- function(compressed) {
+  if (is.null(compressed)) {
+    return(NULL)
+  }
+  steps <- compressed$steps
+  what <- paste(names(steps), "to", vapply(steps, format_number, ""))
+  shift <- compressed$shift
+  most <- which.max(abs(shift %||% numeric()))
+  c(
+    paste(what, collapse = ", "),
+    if (length(most) == 0) {
+      "what that does to the posterior is not known"
+    } else {
+      paste0(
+        "posterior means move by ",
+        format_number(signif(abs(shift[[most]]), 2)),
+        " of their sds at most (",
+        names(shift)[[most]],
+        ")"
+      )
+    }
+  )
+}
+
 # "+2.6% (se 1.1)"
 bias_text <- function(value, se, label = "se ") {
   paste0(percent_text(value, "+"), "% (", label, percent_text(se), ")")

@@ -119,6 +119,7 @@ print_header <- function(fit, n_draws) {
   }
   seed <- format(fit$seed, scientific = FALSE)
   cat("Draws:   ", drawn, "; seed ", seed, "\n", sep = "")
+  cat_field("Rounded: ", compressed_text(fit$compressed))
   cat_field("Robust:  ", robust_text(fit$robust))
   cat_field("Sampler: ", sampler_text(fit))
   if (!is.null(fit$plan)) {

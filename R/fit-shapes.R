@@ -75,6 +75,10 @@ fit_shapes <- list(
   schedule = shape_spec("schedule"),
   steps = function(x, of) shape_count(x, of) && x >= 1,
   escape = shape_number,
+  compressed = maybe(fields(
+    steps = shape_numbers,
+    shift = maybe(shape_numbers)
+  )),
   robust = maybe(fields(
     type = shape_string,
     weights = shape_string,

@@ -12,6 +12,8 @@ check_growing <- function(fit, f) {
     "draws of a posterior: rows have no part in those of the prior"
   } else if (!is.null(fit$lambda)) {
     "Bayesian posteriors: of a Gibbs posterior {.arg lambda} would change"
+  } else if (!is.null(fit$compressed)) {
+    "rows as they are: what rounding new ones did would not be known"
   }
   if (!is.null(why)) {
     abort_tall(

@@ -30,6 +30,8 @@
 #' @param ... The run: arguments of [sg_sample()] but `model`.
 #' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit, as
 #'   [tall_glm()] does?
+#' @param compress (`"exact"` or numbers by name) Columns of `data` that are
+#'   rounded, see *Rounded columns* of [tall_glm()].
 #'
 #' @details See [model_classes()] for the models, their priors and sources.
 #' Where no kernel is given the recipe takes Langevin steps with control
@@ -89,7 +91,8 @@ tall_multinom <- function(
   na.action = stats::na.omit,
   storage = c("double", "float"),
   ...,
-  keep_data = TRUE
+  keep_data = TRUE,
+  compress = "exact"
 ) {
   run <- front_run(
     ...,
@@ -133,7 +136,8 @@ tall_polr <- function(
   offset = NULL,
   storage = c("double", "float"),
   ...,
-  keep_data = TRUE
+  keep_data = TRUE,
+  compress = "exact"
 ) {
   run <- front_run(
     ...,

@@ -44,7 +44,8 @@ idle_of_dpar <- c(
   sparse = "Designs of two predictors are kept with their zeros.",
   prior_PD = "Draws from the prior are of one predictor.",
   monitor = "Monitors know one predictor.",
-  store = "Two predictors are fitted in memory."
+  store = "Two predictors are fitted in memory.",
+  compress = "Columns are rounded for one predictor."
 )
 
 check_idle_of_dpar <- function(idle) {

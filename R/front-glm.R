@@ -73,6 +73,8 @@
 #'   memory: a run that needs all rows at once writes the design there block by
 #'   block, as [tall_store()] does, instead of bringing it to memory. Other runs
 #'   do not use it.
+#' @param compress (`"exact"` or numbers by name) Columns of `data` that are
+#'   rounded, and to multiples of what: `c(age = 1)`. See *Rounded columns*.
 #' @param ... The run, as in [sg_sample()], where each is described:
 #'   `iter = 2000` iterations of a chain, warmup included;
 #'   `warmup = floor(iter / 2)`; `thin = 1`; `chains = 4`;
@@ -180,7 +182,8 @@ tall_glm <- function(
   sparse = FALSE,
   prior_PD = FALSE,
   keep_data = TRUE,
-  store = NULL
+  store = NULL,
+  compress = "exact"
 ) {
   if (is_hurdle(family)) {
     return(fit_hurdle(hurdle_name(family), match.call(), parent.frame()))
@@ -189,6 +192,14 @@ tall_glm <- function(
   check_given(formula)
   check_sparse(sparse)
   check_glm_front(prior_PD, run, keep_data, store, sparse)
+  check_beside_rounding(
+    compress,
+    c(
+      store = !is.null(store),
+      prior_PD = prior_PD,
+      lambda = !is.null(run$lambda)
+    )
+  )
   storage <- check_choice(storage, names(storage_types))
   if (has_dpar(formula, family)) {
     idle <- c(
@@ -196,7 +207,8 @@ tall_glm <- function(
       sparse = isTRUE(sparse),
       prior_PD = prior_PD,
       monitor = !is.null(run$monitor),
-      store = !is.null(store)
+      store = !is.null(store),
+      compress = !identical(compress, "exact")
     )
     return(fit_dpar(
       environment(),

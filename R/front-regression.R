@@ -20,7 +20,7 @@ new_asked <- function(name, matched, caller, front) {
   if (!identical(formula, front$formula)) {
     matched$formula <- formula
   }
-  structure(
+  asked <- structure(
     list(
       name = name,
       formula = formula,
@@ -33,6 +33,7 @@ new_asked <- function(name, matched, caller, front) {
     ),
     class = "tall_asked"
   )
+  compress_asked(asked, front$compress)
 }
 
 # What may say on the left of a formula between which limits a row lies.
@@ -42,13 +43,6 @@ limits_of_fronts <- list(
   tall_gam = "cens",
   tall_glmer = "cens"
 )
-
-# The same of other data, such as the rows of a source in memory.
-ask_of <- function(asked, data) {
-  asked$data <- data
-  asked$matched$data <- data
-  asked
-}
 
 # What a front end may have of its own, and what one that says nothing has.
 front_fields <- list(
@@ -104,6 +98,7 @@ fit_regression.default <- function(front, run) {
 
 # start: what passes over the same rows left, see start_of_passes().
 fit_in_memory <- function(front, rows, run, start = NULL) {
+  began <- front
   made <- alike_model(front, rows, run) %||%
     model_of_read(front, rows, whole_rows(rows))
   front <- made$front
@@ -116,6 +111,9 @@ fit_in_memory <- function(front, rows, run, start = NULL) {
   # the model has them now, and the run does without
   read <- without_values(read)
   fit <- spent_before(sample_ready(front, ready), start$spent)
+  exact <- function() exact_model(began, rows, run)
+  gradients <- rounded_in_memory(ready$model, exact)
+  fit$compressed <- compressed_by(front, fit, gradients)
   more <- if (inherits(rows, "tall_rows_frame")) {
     unclass(rows)[c("na_action", "n_missing")]
   }
@@ -130,6 +128,14 @@ model_of_read <- function(front, rows, read, build = build_model) {
   front <- settle_response(front, read$y, read$weights, columns, rows$frame)
   model <- build(front$blueprint, read)
   list(front = front, read = read, model = model)
+}
+
+# Of the rows as they were before some columns were rounded; rows: rounded.
+exact_model <- function(front, rows, run) {
+  front <- exact_front(front, attr(rows$frame, "terms"))
+  front$asked <- collect_asked(front$asked)
+  rows <- front_rows(front, run)
+  model_of_read(front, rows, whole_rows(rows))$model
 }
 
 # The same with alike rows counted as one; NULL where steps draw rows as the
@@ -226,39 +232,6 @@ front_frame <- function(front) {
   home <- environment(asked$formula)
   columns <- data_columns(terms, made$call, asked$data, home)
   rows_frame(made, front$request, columns)
-}
-
-# Those of a source brought to memory; wanted: of wanted_columns(), NULL: all;
-# more: of collect_source().
-collect_asked <- function(asked, ..., wanted = NULL) {
-  data <- asked$data
-  if (is.data.frame(data) || !is_source_like(data)) {
-    return(asked)
-  }
-  source <- data_source(data)
-  columns <- columns_in_use(source, wanted, environment(asked$formula))
-  ask_of(asked, collect_source(source, ..., columns = columns))
-}
-
-# Those columns of a source that are wanted; NULL: all, as rows are counted by
-# columns, and an error names all of them where one is wanted that is not there.
-columns_in_use <- function(source, wanted, home) {
-  names <- if (!is.null(wanted)) names_without_pass(source)
-  columns <- intersect(names, wanted)
-  others <- setdiff(wanted, names)
-  all_there <- all(vapply(others, exists, NA, envir = home))
-  if (length(columns) > 0 && all_there) columns
-}
-
-# Names that a call's formula and other arguments use, columns among them; NULL:
-# all columns, for which a `.` stands, or what a caller's dots have. takes:
-# arguments that make a frame, beside the formula.
-wanted_columns <- function(asked, takes) {
-  own <- as.list(asked$matched)[
-    intersect(names(asked$matched), c(takes, "subset"))
-  ]
-  used <- unlist(lapply(c(list(asked$formula, asked$shown), own), all.vars))
-  if (!any(grepl("^[.]([.][0-9]+)?$", used))) unique(used)
 }
 
 # How rows of new data are read as these were: a list of what the fit has of it.

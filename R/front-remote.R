@@ -224,6 +224,8 @@ fit_of_source <- function(
 ) {
   ready <- front_ready(front, model, NULL, reader, run)
   fit <- spent_before(sample_ready(front, ready), spent)
+  gradients <- rounded_in_passes(front, rows, front$blueprint$sigma, run)
+  fit$compressed <- compressed_by(front, fit, gradients)
   parts <- front_parts(front, ready, NULL, fit)
   parts$n_missing <- n_missing
   end_regression(fit, run, front, rows, c(reader, parts))
