@@ -117,8 +117,7 @@ dpar_priors <- function(blueprint, sds, places, units) {
       names = own$names,
       n_dim = length(own$at),
       column_sd = function() sds()[own$at],
-      response_sd = if (k == 1) units$sd else 1,
-      response_mean = if (k == 1) units$mean else units$log_sd
+      units = if (k == 1) units else list(mean = units$log_sd, sd = 1)
     )
   })
   has_shape <- !vapply(resolved, function(one) is.null(one$shape), TRUE)

@@ -246,8 +246,7 @@ read_regression <- function(
     column_sd = function() {
       c(known$sd %||% column_sds(x), rep(1, length(more)))
     },
-    response_sd = units$sd %||% 1,
-    response_mean = units$mean %||% 0,
+    units = units,
     takes_mixture = takes_mixture,
     smooth = smooth_blocks(
       blueprint$blocks,

@@ -15,8 +15,8 @@ response_sd <- function(y) {
 # n_dim          number of columns
 # column_sd      their standard deviations; used by autoscale = TRUE only, so a
 #                function of no argument is welcome
-# response_sd    that of the response in a Gaussian model, else 1
-# response_mean  its mean, else 0: where an autoscaled intercept is centred
+# units          list(mean, sd) of the response in a Gaussian model, NULL: 0 and
+#                1; an autoscaled intercept is centred at the mean
 # takes_mixture  can the model have a prior with hyperparameters? Then `mixture`
 #                is what the core takes of it, see resolve_mixture().
 # smooth         the columns of blocks with a scale each, which `prior` leaves
@@ -27,11 +27,11 @@ prior_resolve <- function(
   names = NULL,
   n_dim = length(names),
   column_sd = rep(1, n_dim),
-  response_sd = 1,
-  response_mean = 0,
+  units = NULL,
   takes_mixture = FALSE,
   smooth = NULL
 ) {
+  unit <- units$sd %||% 1
   check_spec(prior, "tall_prior", "prior_*()")
   check_coefficient_prior(prior)
   if (!takes_mixture) {
@@ -49,7 +49,7 @@ prior_resolve <- function(
     location = numeric(n_dim),
     scale = rep(1, n_dim)
   )
-  out <- prior_fill(out, prior, others, column_sd, response_sd, names)
+  out <- prior_fill(out, prior, others, column_sd, unit, names)
   if (length(intercept) > 0) {
     check_coefficient_prior(prior_intercept)
     check_no_mixture(prior_intercept, one = TRUE)
@@ -58,17 +58,18 @@ prior_resolve <- function(
       prior_intercept,
       intercept,
       column_sd,
-      response_sd,
+      unit,
       names
     )
     if (prior_intercept$autoscale) {
-      out$location[intercept] <- out$location[intercept] + response_mean
+      out$location[intercept] <- out$location[intercept] +
+        (units$mean %||% 0)
     }
   }
   if (is_mixture_prior(prior) && length(others) > 0) {
     out$mixture <- resolve_mixture(prior, out, others, names)
   }
-  if (is.null(smooth)) out else resolve_blocks(out, smooth, response_sd, names)
+  if (is.null(smooth)) out else resolve_blocks(out, smooth, unit, names)
 }
 
 # With those of the sampled parameters of the response, such as sigma, as more

@@ -36,7 +36,7 @@ test_that("they are resolved to a block of coefficients", {
     prior_normal(),
     names = c("(Intercept)", "a", "b"),
     column_sd = c(0, 2, 4),
-    response_sd = 3,
+    units = list(sd = 3),
     takes_mixture = TRUE
   )
   own <- resolved$mixture

@@ -47,7 +47,7 @@ test_that("autoscale divides by the sd of the column, and only then", {
     prior,
     names = columns,
     column_sd = function() sds,
-    response_sd = 3
+    units = list(sd = 3)
   )
   expect_identical(out$scale, 2.5 * 3 / c(1, 2, 4))
 })
