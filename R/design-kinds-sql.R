@@ -14,6 +14,9 @@ look_kinds <- function(tables, s, request, head) {
   if (!is.null(found)) {
     return(found_in_kinds(found, s, request))
   }
+  if (shows_fractions(s, head)) {
+    return(NULL)
+  }
   ranges <- lapply(tables, ranges_of, s)
   if (any(vapply(ranges, is.null, TRUE))) {
     return(NULL)
@@ -47,6 +50,16 @@ kinds_at_once <- function(tables, s, request, head) {
   if (!is.null(found) && max(vapply(found, nrow, 1L)) <= most) {
     bind_frames(found)
   }
+}
+
+# Do the first rows tell that there are no few kinds, and no factor whose levels
+# are to be counted?
+shows_fractions <- function(s, head) {
+  is_broken <- vapply(head[s$numbers], function(x) {
+    is.double(x) && !inherits(x, "integer64") &&
+      any(x != floor(x), na.rm = TRUE)
+  }, NA)
+  any(is_broken) && length(level_columns(s)) == 0
 }
 
 is_whole_type <- function(x) {

@@ -142,3 +142,26 @@ test_that("queries grow with levels and not with pairs of columns", {
     tolerance = 0.05
   )
 })
+
+test_that("ranges are asked for where the first rows may be of few kinds", {
+  con <- local_sqlite()
+  local_short_look(500)
+  rows <- withr::with_seed(2, data.frame(
+    y = rbinom(4000, 1, 0.4),
+    a = sample(5, 4000, TRUE),
+    x = rnorm(4000)
+  ))
+  table_of(con, rows)
+  n_ranges <- function(formula) {
+    seen <- character()
+    told <- watched(con, function(sql) {
+      seen <<- c(seen, sql)
+      sql
+    })
+    table <- dplyr::tbl(told, "rows")
+    tall_glm(formula, table, binomial(), refresh = 0, iter = 100, seed = 1)
+    sum(grepl("low1", seen))
+  }
+  expect_identical(n_ranges(y ~ a), 1L)
+  expect_identical(n_ranges(y ~ a + x), 0L)
+})
