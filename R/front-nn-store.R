@@ -195,15 +195,6 @@ write_standard <- function(x, file, type, scaling) {
   writer$finish()
 }
 
-# f(part) of the rows of a file, some at a time.
-each_part <- function(x, f) {
-  n <- nrow(x)
-  size <- rows_of_width(ncol(x))
-  for (first in seq(0, n - 1, by = size)) {
-    f(x[seq.int(first + 1, min(first + size, n)), , drop = FALSE])
-  }
-}
-
 nn_instead <- c(
   i = "Or give the path of a new file as {.arg store}: inputs are written there,
        and mapped."

@@ -82,17 +82,18 @@ nn_settings <- list(
 #' Burn-in and gap of Bieringer et al. (2023, section 3) are `warmup` and
 #' `thin`.
 #'
-#' @section Rows in a file: The rows of a source, its columns in the formula, are
-#' brought to memory as a data frame, unless there is a `store`: then two passes
-#' read them block by block, and no more than a block is in memory. The first
-#' one finds levels, missing values, and of which kind the response is; the
-#' second one writes the inputs to a file beside `store`, and once their means
-#' and standard deviations are known, they are written to `store` in standard
-#' units, which takes twice the space meanwhile. The model maps that file, as
-#' that of a [tall_store()]. In memory are the response, 8 bytes a row, and,
-#' during the training with the default kernel, the numbers of the rows that it
-#' sees, 8 bytes a row. Draws are to the bit those that the same rows in a data
-#' frame have, from any source.
+#' @section Rows in a file: The rows of a source, its columns in the formula,
+#' are brought to memory as a data frame, unless there is a `store`: then two
+#' passes read them block by block, and no more than a block is in memory. The
+#' first one finds levels, missing values, and of which kind the response is;
+#' the second one writes the inputs to a file beside `store`, and once their
+#' means and standard deviations are known, they are written to `store` in
+#' standard units, which takes twice the space meanwhile. The model maps that
+#' file, as that of a [tall_store()]. In memory are the response, 8 bytes a row,
+#' and, during the training with the default kernel, the numbers of the rows
+#' that it sees, 8 bytes a row. Draws are to the bit those that the same rows in
+#' a data frame have, from any source; with `storage = "float"` a sampled
+#' `sigma` starts elsewhere, from rounded inputs.
 #'
 #' Tables of a database are read by R, and need an order, as by
 #' `dplyr::arrange()`. Where a factor has more than 1,000 levels, or `na.action`

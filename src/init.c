@@ -4,10 +4,12 @@
 #include <R_ext/Rdynload.h>
 #include <R_ext/Visibility.h>
 
+SEXP ffi_add_away(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_add_squares(SEXP, SEXP, SEXP);
 SEXP ffi_add_sums(SEXP, SEXP);
 SEXP ffi_arrow_columns(SEXP, SEXP, SEXP);
 SEXP ffi_arrow_schema(SEXP);
+SEXP ffi_away_mean(SEXP, SEXP, SEXP);
 SEXP ffi_batch_rows(SEXP, SEXP, SEXP);
 SEXP ffi_batch_turn(SEXP);
 SEXP ffi_chunk_draw(SEXP, SEXP, SEXP, SEXP, SEXP);
@@ -115,10 +117,12 @@ SEXP ffi_topics_proportions(SEXP, SEXP, SEXP, SEXP, SEXP);
 #define DOOR(name, n_arg)                                                      \
   { #name, (DL_FUNC)&name, n_arg }
 
-static const R_CallMethodDef v_door[] = {DOOR(ffi_add_squares, 3),
+static const R_CallMethodDef v_door[] = {DOOR(ffi_add_away, 4),
+                                         DOOR(ffi_add_squares, 3),
                                          DOOR(ffi_add_sums, 2),
                                          DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_arrow_schema, 1),
+                                         DOOR(ffi_away_mean, 3),
                                          DOOR(ffi_batch_rows, 3),
                                          DOOR(ffi_batch_turn, 1),
                                          DOOR(ffi_chunk_draw, 5),

@@ -72,6 +72,37 @@ SEXP ffi_sums_means(SEXP sums, SEXP n_row) {
   return out;
 }
 
+/* What mean() adds to the mean of a vector: the sum of what its values, of
+ * which there are n_row in all, are away from that. sum, away: of SUM_high and
+ * SUM_low. */
+static long double rough_mean(const double* v_sum, double n) {
+  return ((long double)v_sum[SUM_high] + v_sum[SUM_low]) / n;
+}
+
+SEXP ffi_add_away(SEXP away, SEXP x, SEXP sum, SEXP n_row) {
+  const size_t n_x = (size_t)Rf_xlength(x);
+  const double* v_x = ffi_some_doubles(x, n_x, "x");
+  const double* v_away = ffi_some_doubles(away, 2, "away");
+  const double n = (double)ffi_as_count(n_row, "n_row");
+  const long double mean = rough_mean(ffi_some_doubles(sum, 2, "sum"), n);
+  long double total = (long double)v_away[SUM_high] + v_away[SUM_low];
+  for (size_t i = 0; i < n_x; ++i) {
+    total += v_x[i] - mean;
+  }
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, 2));
+  REAL(out)[SUM_high] = (double)total;
+  REAL(out)[SUM_low] = (double)(total - REAL(out)[SUM_high]);
+  UNPROTECT(1);
+  return out;
+}
+
+SEXP ffi_away_mean(SEXP away, SEXP sum, SEXP n_row) {
+  const double n = (double)ffi_as_count(n_row, "n_row");
+  const double* v_away = ffi_some_doubles(away, 2, "away");
+  const long double mean = rough_mean(ffi_some_doubles(sum, 2, "sum"), n);
+  return Rf_ScalarReal((double)(mean + rough_mean(v_away, n)));
+}
+
 /* squares: of each column about its mean, of the rows before; those of x added
  */
 SEXP ffi_add_squares(SEXP squares, SEXP x, SEXP mean) {
