@@ -91,10 +91,6 @@ block_ratings <- function(parts, frame, row) {
   as.double(check_numeric_vector(x, most = most_of_data, arg = arg))
 }
 
-row_place <- function(row, at) {
-  paste("row", format_count(row - 1 + at))
-}
-
 # frame: some rows.
 refuse_dependent_parts <- function(parts, frame) {
   text <- parts[c("user", "item", "rating")]

@@ -59,8 +59,8 @@
 #'
 #' @section Ratings of a source: One pass reads them block by block, numbers
 #' users and items as it meets them, and leaves a row number for each and the
-#' rating in memory: 16 bytes a rating, 24 while the model is made, and 16 in
-#' the model. With `store` it writes them to a file beside that, of which the
+#' rating in memory: 16 bytes a rating, some 40 while the model is made, and 16
+#' in the model. With `store` it writes them to a file beside that, of which the
 #' mean is taken, and from which they are written to `store`, numbered as the
 #' sorted labels are: three doubles a rating, which the model maps, and twice
 #' that till the file is whole. In memory is then what there is of users and
