@@ -7,9 +7,10 @@
 #'
 #' @inheritParams model_lda
 #' @param dtm (sparse matrix, data frame or [source][tall_source]) The
-#'   documents, as in [model_lda()]; or a source whose rows have the columns `doc`, `word`
-#'   and `count`: paths of CSV or Parquet files, a [tall_stream()], a lazy
-#'   table, or a list of such. See *Documents of a source*.
+#'   documents, as in [model_lda()]; or a source whose rows have the columns
+#'   `doc`, `word` and `count`: paths of CSV or Parquet files, a
+#'   [tall_stream()], a lazy table, or a list of such. See *Documents of a
+#'   source*.
 #' @param k (whole number, at least 2) How many topics.
 #' @param newdata (as `dtm`, or `NULL`) Held-out documents: their
 #'   [perplexity][perplexity()] is watched during the run.
@@ -57,9 +58,9 @@
 #' leaves in memory are 16 bytes a row, some 75 while documents are put together
 #' from them, and 8 in the model, which has its documents in memory: there is no
 #' `store`. A hundred million rows take 8 GB for a while, and 0.8 GB in the
-#' model. A fit keeps no documents. Draws are to the bit those that the same rows in a data frame
-#' have. A table of a database needs no order, as documents and words are sorted
-#' by their names.
+#' model. A fit keeps no documents. Draws are to the bit those that the same
+#' rows in a data frame have. A table of a database needs no order, as documents
+#' and words are sorted by their names.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_topics", "tall_fit")`. See
 #'   [top_terms()], [predict()][predict.tall_topics] for the topics of
