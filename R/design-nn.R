@@ -3,7 +3,7 @@
 # Inputs and response of a model frame, standardised, with the scaling.
 nn_parts <- function(frame) {
   check_covariates(frame)
-  check_no_offset(frame)
+  check_no_offset(stats::model.offset(frame))
   response <- stats::model.response(frame, "any")
   name <- response_name(frame)
   if (is.null(response)) {
@@ -15,12 +15,7 @@ nn_parts <- function(frame) {
   likelihood <- nn_likelihood(response, name)
   design <- design_matrix(attr(frame, "terms"), frame)
   raw <- nn_inputs(design$x)
-  if (ncol(raw) == 0) {
-    abort_input(
-      "{.arg formula} must have at least one covariate.",
-      argument = "formula"
-    )
-  }
+  check_has_inputs(ncol(raw))
   found <- network_response(response, likelihood, name)
   scaling <- list(
     x_center = colMeans(raw),
@@ -33,7 +28,7 @@ nn_parts <- function(frame) {
   if (find_response(likelihood)$has_units) {
     scaling$y_center <- mean(found$values)
     scaling$y_scale <- response_sd(found$values)
-    found$values <- (found$values - scaling$y_center) / scaling$y_scale
+    found$values <- in_units(found$values, scaling)
   }
   list(
     x = nn_standardise(raw, scaling),
@@ -44,8 +39,17 @@ nn_parts <- function(frame) {
   )
 }
 
-check_no_offset <- function(frame) {
-  if (is.null(stats::model.offset(frame))) {
+check_has_inputs <- function(n) {
+  if (n == 0) {
+    abort_input(
+      "{.arg formula} must have at least one covariate.",
+      argument = "formula"
+    )
+  }
+}
+
+check_no_offset <- function(offset) {
+  if (is.null(offset)) {
     return(invisible())
   }
   abort_tall(
@@ -67,6 +71,10 @@ nn_inputs <- function(x) {
 
 nn_standardise <- function(x, scaling) {
   sweep(sweep(x, 2, scaling$x_center), 2, scaling$x_scale, "/")
+}
+
+in_units <- function(y, scaling) {
+  (y - scaling$y_center) / scaling$y_scale
 }
 
 nn_likelihood <- function(response, name) {

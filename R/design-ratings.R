@@ -94,14 +94,14 @@ new_pairs <- function(parts, newdata, ratings) {
     extended <- extend_ids(ratings[[side]], x, arg)
     if (is.null(extended$ids$labels)) {
       # all of them are rows of theta
-      check_dense(c(ratings[[side]]$index, extended$index), arg)
+      check_dense(c(rated_ids(ratings[[side]]), extended$index), arg)
     }
     out$data[[side]] <- extended$ids
     out[[side]] <- extended$index
   }
   warn_unrated(
-    setdiff(out$user, ratings$user$index),
-    setdiff(out$item, ratings$item$index)
+    setdiff(out$user, rated_ids(ratings$user)),
+    setdiff(out$item, rated_ids(ratings$item))
   )
   out$frame <- pair_frame(parts, newdata)
   if (all(all.vars(parts$rating) %in% names(newdata))) {
@@ -110,6 +110,11 @@ new_pairs <- function(parts, newdata, ratings) {
     out$rating <- check_numeric_vector(rating, most = most_of_data, arg = arg)
   }
   out
+}
+
+# Of a side, with repeats: of a file, those of which there is a rating.
+rated_ids <- function(side) {
+  side$seen %||% side$index
 }
 
 pair_frame <- function(parts, newdata) {
@@ -214,8 +219,11 @@ check_ids <- function(x, arg) {
 
 # Are they row numbers, and not names that happen to be numbers?
 check_dense <- function(index, arg) {
-  n <- max(index)
-  n_distinct <- length(unique(index))
+  check_density(max(index), length(unique(index)), arg)
+}
+
+# n: the largest number.
+check_density <- function(n, n_distinct, arg) {
   if (n > 1000 && n > sparse_ids * n_distinct) {
     abort_input(
       c(

@@ -306,7 +306,11 @@ block_values_of_response <- function(
   }
   rows <- if (is.null(keep)) seq_len(block$n) else which(keep)
   rows <- block$row - 1 + rows
-  found <- frame_response(response, family, name)
+  found <- if (is.null(request$likelihood)) {
+    frame_response(response, family, name)
+  } else {
+    network_response(response, request$likelihood, name)
+  }
   if (is.null(found$trials)) {
     check_successes(found$values, weights, family, name, rows)
   }

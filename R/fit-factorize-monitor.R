@@ -1,9 +1,10 @@
 # Ratings held out, looked at while chains run.
 
 # NULL: no clipping
-check_clip <- function(clip, rating) {
+# range: of the ratings.
+check_clip <- function(clip, range) {
   if (identical(clip, TRUE)) {
-    return(range(rating))
+    return(range)
   }
   if (identical(clip, FALSE)) {
     return(NULL)

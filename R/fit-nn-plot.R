@@ -194,7 +194,7 @@ plot_prediction <- function(fit, newdata, prob) {
     ggplot2::geom_line(ggplot2::aes(y = .data[["mean"]]), colour = "#1f4e79") +
     ggplot2::labs(
       x = name,
-      y = response_name(fit$rows$frame),
+      y = deparse1(attr(fit$terms, "variables")[[2]]),
       subtitle = paste0(
         percent(prob),
         " intervals",
@@ -205,6 +205,11 @@ plot_prediction <- function(fit, newdata, prob) {
 
 # At most 1,000 of the data, evenly spaced.
 nn_seen <- function(fit, name) {
+  rows <- unique(round(seq(1, stats::nobs(fit), length.out = 1000)))
+  if (has_source(fit)) {
+    fit <- fit_of_rows(fit, rows)
+    rows <- seq_along(rows)
+  }
   x <- if (name %in% names(fit$rows$frame)) {
     fit$rows$frame[[name]]
   } else {
@@ -212,6 +217,5 @@ nn_seen <- function(fit, name) {
     eval(as.name(name), eval(fit$call$data, environment(fit$formula)))
   }
   y <- own_response(fit)$y
-  rows <- unique(round(seq(1, length(y), length.out = 1000)))
   data.frame(x = as.numeric(x)[rows], y = y[rows])
 }

@@ -151,7 +151,25 @@ check_table_only <- function(se.fit, ..., offset = NULL) {
 }
 
 nn_table <- function(fit, newdata, draws, prob) {
-  rows <- asked_rows(ask_rows(fit, newdata))
+  asked <- ask_rows(fit, newdata)
+  if (asked$passes) {
+    found <- over_rows(asked, draws, function(rows) {
+      lapply(nn_table_of(fit, rows, draws, prob), unfactor)
+    })
+    levels <- fit$response_levels
+    found$class <- if (!is.null(found$class)) factor(found$class, levels)
+    return(as.data.frame(found, check.names = FALSE, optional = TRUE))
+  }
+  rows <- asked_rows(asked)
+  out <- nn_table_of(fit, rows, draws, prob)
+  if (is.null(newdata)) nn_pad(fit$na_action, out) else out
+}
+
+unfactor <- function(x) {
+  if (is.factor(x)) as.character(x) else x
+}
+
+nn_table_of <- function(fit, rows, draws, prob) {
   blocks <- list()
   each_block(nrow(rows$x), nrow(draws$theta), size = 2^20, function(at) {
     mu <- predictor(fit, some_rows(rows, at), draws, "response")
@@ -159,7 +177,7 @@ nn_table <- function(fit, newdata, draws, prob) {
   })
   out <- do.call(rbind, blocks)
   rownames(out) <- rownames(rows$x)
-  if (is.null(newdata)) nn_pad(fit$na_action, out) else out
+  out
 }
 
 # What only networks ask of a response.

@@ -304,7 +304,9 @@ split_own <- function(fit, own) {
   if (!is.null(own$trials)) {
     weights <- if (!is.null(fit$rows$request$weights)) weights / own$trials
   }
-  split_weights(own$y, own$trials, weights, fit)
+  # the core counts classes from 0
+  y <- if (has_class_response(fit)) own$y + 1 else own$y
+  split_weights(y, own$trials, weights, fit)
 }
 
 # list(y, trials, weight) of all of the fit's own rows: a pass.

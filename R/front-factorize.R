@@ -2,13 +2,15 @@
 
 #' Predict ratings by Bayesian matrix factorisation
 #'
-#' Samples a factorisation of ratings from a formula and a data frame, and
-#' predicts other ratings while it runs.
+#' Samples a factorisation of ratings from a formula and a data frame or other
+#' rows, and predicts other ratings while it runs.
 #'
 #' @param formula (formula) `rating ~ user + item`: the names of three columns,
 #'   in this order, or expressions such as `factor(user)`.
-#' @param data (data frame) The ratings, a row for each; see [model_bpmf()] for
-#'   ids.
+#' @param data (data frame or [source][tall_source]) The ratings, a row for
+#'   each; see [model_bpmf()] for ids. Paths of CSV or Parquet files, a
+#'   [tall_stream()], a lazy table, or a list of such: see *Ratings of a
+#'   source*.
 #' @param rank (whole number) The number of factors.
 #' @param newdata (data frame or `NULL`) Pairs whose ratings are predicted
 #'   during the run, with the columns of user and item; with that of the ratings
@@ -29,7 +31,9 @@
 #'   predicted: 8 bytes for each parameter. `NULL`: 60, none where every draw of
 #'   every parameter is kept.
 #' @param keep_data (`TRUE` or `FALSE`) Keep the ratings in the fit, so that a
-#'   fit read from a file can go on? 16 bytes for each.
+#'   fit read from a file can go on? 16 bytes for each, none with `store`.
+#' @param store (string or `NULL`) The path of a new file for the ratings, which
+#'   are then never all in memory: see *Ratings of a source*.
 #' @param ... The run: arguments of [sg_sample()] but `model`, with the same
 #'   defaults except for these: `kernel = kernel_sgbd(sqrt(5e-4))`, `iter =
 #'   5000`, `thin = 10`; `gradient` and `subsample`: [gradient_simple()] and a
@@ -53,11 +57,31 @@
 #' Users and items of `newdata` without a rating in `data` are parameters that
 #' only the prior knows; a warning says so.
 #'
+#' @section Ratings of a source: One pass reads them block by block, numbers
+#' users and items as it meets them, and leaves a row number for each and the
+#' rating in memory: 16 bytes a rating, some 40 while the model is made, and 16
+#' in the model. With `store` it writes them to a file beside that, of which the
+#' mean is taken, and from which they are written to `store`, numbered as the
+#' sorted labels are: three doubles a rating, which the model maps, and twice
+#' that till the file is whole. In memory is then what there is of users and
+#' items, their labels among it, and a block of ratings. Draws are to the bit
+#' those that the same rows in a data frame have, from any source, with or
+#' without `store`.
+#'
+#' Expressions are evaluated in a block of rows: what depends on other rows, as
+#' `rating - mean(rating)`, is refused. `factor(user)` has the levels of all
+#' rows, in their order. Factors whose levels differ from block to block have
+#' the levels of all, sorted. Tables of a database need an order, as by
+#' `dplyr::arrange()`.
+#'
 #' @return A [`tall_fit`][tall_fit] of class `tall_factorize`. [predict()] gives
 #'   the predictions, `fit$monitor` the errors along the run.
 #' @section Conditions: `tall_error_input` for a formula or columns that are not
-#' as described, missing ratings or ids, and those of [sg_sample()];
-#' `tall_warning_ratings` for users or items without ratings.
+#' as described, missing ratings or ids, with the row of a source, and those of
+#' [sg_sample()]; `tall_error_source` for a source that fails or has no rows,
+#' `tall_error_memory` where its ratings do not fit in memory, `tall_error_data`
+#' for a file that cannot be written; `tall_warning_ratings` for users or items
+#' without ratings.
 #' @references
 #' Mauri & Zanella (2024). Robust approximate sampling via stochastic gradient
 #' Barker dynamics. *AISTATS*.
@@ -97,7 +121,8 @@ tall_factorize <- function(
   clip = TRUE,
   snapshots = NULL,
   ...,
-  keep_data = TRUE
+  keep_data = TRUE,
+  store = NULL
 ) {
   run <- front_run(
     ...,
@@ -106,12 +131,13 @@ tall_factorize <- function(
   )
   run$kernel <- run$kernel %||% factorize_kernel()
   check_flag(keep_data)
+  check_new_store(store, sparse = FALSE)
   model <- check_choice(model, c("bpmf", "pmf"))
   check_no_means(model, missing(mu0))
   every <- check_count(every)
   snapshots <- check_count(snapshots, min = 0, allow_null = TRUE)
   parts <- check_rating_formula(formula)
-  ratings <- rating_columns(parts, data)
+  ratings <- ratings_of(parts, data, store, run$control$refresh)
   held_out <- new_pairs(parts, newdata, ratings)
   ratings <- held_out$data
   blueprint <- factors_blueprint(
@@ -132,7 +158,7 @@ tall_factorize <- function(
     run$variables <- hyper_variables(built)
   }
   keeps_all <- is.null(run$variables)
-  range <- check_clip(clip, ratings$rating)
+  range <- check_clip(clip, built$rating_range)
   snapshots <- snapshots %||% if (keeps_all) 0 else factorize_snapshots
   look <- new_rating_monitor(
     built,
@@ -183,10 +209,15 @@ check_no_means <- function(model, is_missing) {
 
 # What the model is built from again, with row numbers in half the memory.
 factorize_data <- function(blueprint, ratings) {
-  for (side in c("user", "item")) {
+  for (side in rating_sides(ratings)) {
     storage.mode(ratings[[side]]$index) <- "integer"
   }
   c(unclass(blueprint), list(ratings = ratings))
+}
+
+# Those whose row numbers are in memory.
+rating_sides <- function(ratings) {
+  if (is.null(ratings$store)) c("user", "item")
 }
 
 #' @export
@@ -195,7 +226,7 @@ rebuild_model.tall_factorize <- function(fit) {
   if (is.null(data)) {
     return(NULL)
   }
-  for (side in c("user", "item")) {
+  for (side in rating_sides(data$ratings)) {
     storage.mode(data$ratings[[side]]$index) <- "double"
   }
   # what there was to warn of has been said when the model was new

@@ -24,7 +24,9 @@ nn_settings <- list(
 #'   become indicator columns. A numeric response is taken as Gaussian, a
 #'   logical one or a factor with two levels as Bernoulli, a factor with more
 #'   levels, or strings, as categorical.
-#' @param data (data frame) The data.
+#' @param data (data frame or [source][tall_source]) The data: a data frame,
+#'   paths of CSV or Parquet files, a [tall_stream()], a lazy table, or a list
+#'   of such. See *Rows in a file*.
 #' @param hidden (whole numbers, or `NULL`) Widths of the hidden layers.
 #' @param activation,prior,prior_aux As in [model_network()]. The prior is that
 #'   of the weights between standardised variables.
@@ -39,7 +41,9 @@ nn_settings <- list(
 #' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit, so that
 #'   `predict()` without `newdata` works and the fit can be resumed after it was
 #'   saved and read again? The 200 rows whose predictions `summary()` compares
-#'   across chains stay in any case.
+#'   across chains stay in any case. With `store` it is the source that is kept.
+#' @param store (string or `NULL`) The path of a new file for the inputs of more
+#'   than 65,536 rows, which are then never all in memory: see *Rows in a file*.
 #' @param ... The run: arguments of [sg_sample()] but `model` and `init`, with
 #'   the same defaults except for these: `thin` keeps 100 draws of each chain.
 #'   `kernel`: [kernel_hmc()] with all rows, its step adapted in warmup, and
@@ -78,11 +82,35 @@ nn_settings <- list(
 #' Burn-in and gap of Bieringer et al. (2023, section 3) are `warmup` and
 #' `thin`.
 #'
+#' @section Rows in a file: The rows of a source, its columns in the formula,
+#' are brought to memory as a data frame, unless there is a `store`: then two
+#' passes read them block by block, and no more than a block is in memory. The
+#' first one finds levels, missing values, and of which kind the response is;
+#' the second one writes the inputs to a file beside `store`, and once their
+#' means and standard deviations are known, they are written to `store` in
+#' standard units, which takes twice the space meanwhile. The model maps that
+#' file, as that of a [tall_store()]. In memory are the response, 8 bytes a row,
+#' and, during the training with the default kernel, the numbers of the rows
+#' that it sees, 8 bytes a row. Draws are to the bit those that the same rows in
+#' a data frame have, from any source; with `storage = "float"` a sampled
+#' `sigma` starts elsewhere, from rounded inputs.
+#'
+#' Tables of a database are read by R, and need an order, as by
+#' `dplyr::arrange()`. Where a factor has more than 1,000 levels, or `na.action`
+#' is a function of the user's own, rows are brought to memory also with a
+#' `store`; terms that depend on other rows than their own are refused there,
+#' and constants of `poly()`, splines or `scale()` are those of a pilot, as in
+#' [tall_glm()].
+#'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_nn", "tall_fit")`, with
 #'   `modes`, the [modes][find_mode()] the chains started from, and `scaling`.
 #' @section Conditions: Those of [sg_sample()] and [model_network()];
-#'   `tall_error_input` for a formula or data that cannot be used,
-#'   `tall_error_unsupported` for an offset or group-level terms.
+#'   `tall_error_input` for a formula or data that cannot be used, or a file
+#'   that is there already, `tall_error_unsupported` for an offset or
+#'   group-level terms; `tall_error_source` for a source that fails, has no
+#'   rows, or gives other rows in another pass; `tall_error_memory` where its
+#'   rows do not fit in memory and there is no `store`; `tall_error_data` for a
+#'   file that cannot be written.
 #' @references
 #' Bieringer, Kasieczka, Steffen & Trabs (2023). AdamMCMC: combining Metropolis
 #' adjusted Langevin with momentum-based optimization. arXiv:2312.14027.
@@ -115,7 +143,8 @@ tall_nn <- function(
   train_iter = NULL,
   storage = c("double", "float"),
   ...,
-  keep_data = TRUE
+  keep_data = TRUE,
+  store = NULL
 ) {
   # before the training, which takes its time; it shares the seed
   run <- front_run(
@@ -132,6 +161,7 @@ tall_nn <- function(
   priors <- list(prior = as_prior(prior), prior_aux = as_prior(prior_aux))
   activation <- check_choice(activation, names(network_activations))
   check_flag(keep_data)
+  check_new_store(store, sparse = FALSE)
   train_iter <- check_count(
     train_iter,
     min = 0,
@@ -155,9 +185,28 @@ tall_nn <- function(
     keep_data,
     train_iter = train_iter,
     whitens = FALSE,
-    in_place = FALSE
+    in_place = FALSE,
+    store = store
   )
   fit_regression(front, run)
+}
+
+# The inputs of rows that are many go to a file where there is one for them; a
+# source's are brought to memory otherwise.
+#' @export
+fit_regression.tall_front_network <- function(front, run) {
+  asked <- front$asked
+  if (asked$has_data && !is.null(front$store) && !is_small_frame(asked$data)) {
+    fit <- network_in_store(front, data_source(asked$data), run)
+    if (!is.null(fit)) {
+      return(fit)
+    }
+  }
+  if (asked$has_data) {
+    wanted <- wanted_columns(asked, front$takes)
+    front$asked <- collect_asked(asked, nn_instead, wanted = wanted)
+  }
+  fit_in_memory(front, front_rows(front, run), run)
 }
 
 # Draws of networks are large: a hundred of each chain.
@@ -256,9 +305,8 @@ nn_train <- function(model, train_iter, control, parts = NULL) {
 # The mode with sigma as the rows `out` have it, which it was not trained on.
 set_sigma <- function(mode, model, parts, out) {
   d <- model$n_dim
-  weights <- t(mode$estimate[-d])
-  f <- network_outputs(model, weights, unname(parts$x[out, , drop = FALSE]))
-  rms <- sqrt(mean((parts$y[out] - drop(f))^2))
+  f <- outputs_at(model, t(mode$estimate[-d]), parts$x, out)
+  rms <- sqrt(mean((parts$y[out] - f)^2))
   if (rms > 0) {
     mode$estimate[[d]] <- log(rms)
     mode$variables <- mode_variables(model, unname(mode$estimate))
@@ -266,6 +314,16 @@ set_sigma <- function(mode, model, parts, out) {
     mode$passes <- mode$passes + 1
   }
   mode
+}
+
+# The outputs of some rows; those of a file come in parts.
+outputs_at <- function(model, weights, x, rows) {
+  size <- if (is_store(x)) network_part(model) else length(rows)
+  parts <- lapply(seq(0, length(rows) - 1, by = size), function(first) {
+    at <- rows[seq.int(first + 1, min(first + size, length(rows)))]
+    drop(network_outputs(model, weights, unname(network_inputs(x, at))))
+  })
+  unlist(parts)
 }
 
 # What the training found, and what it cost.
@@ -315,7 +373,7 @@ nn_check_rows <- function(parts) {
   n <- nrow(parts$x)
   rows <- unique(round(seq(1, n, length.out = nn_settings$rows_checked)))
   list(
-    x = parts$x[rows, , drop = FALSE],
+    x = network_inputs(parts$x, rows),
     y = parts$y[rows]
   )
 }

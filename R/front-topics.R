@@ -6,6 +6,11 @@
 #' Finds the topics of documents and how sure one can be of them.
 #'
 #' @inheritParams model_lda
+#' @param dtm (sparse matrix, data frame or [source][tall_source]) The
+#'   documents, as in [model_lda()]; or a source whose rows have the columns
+#'   `doc`, `word` and `count`: paths of CSV or Parquet files, a
+#'   [tall_stream()], a lazy table, or a list of such. See *Documents of a
+#'   source*.
 #' @param k (whole number, at least 2) How many topics.
 #' @param newdata (as `dtm`, or `NULL`) Held-out documents: their
 #'   [perplexity][perplexity()] is watched during the run.
@@ -47,11 +52,23 @@
 #' words below 1.15 for most topics and at 2 for some; with ten times as many
 #' iterations it is below 1.1 for nearly all.
 #'
+#' @section Documents of a source: One pass reads the rows block by block and
+#' numbers documents and words as it meets them, in any order: a document's rows
+#' need not follow one another. No data frame of all rows is made; what the pass
+#' leaves in memory are 16 bytes a row, some 75 while documents are put together
+#' from them, and 8 in the model, which has its documents in memory: there is no
+#' `store`. A hundred million rows take 8 GB for a while, and 0.8 GB in the
+#' model. A fit keeps no documents. Draws are to the bit those that the same
+#' rows in a data frame have. A table of a database needs no order, as documents
+#' and words are sorted by their names.
+#'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_topics", "tall_fit")`. See
 #'   [top_terms()], [predict()][predict.tall_topics] for the topics of
 #'   documents, [perplexity()], and `fit$monitor`.
 #' @section Conditions:
-#' Those of [model_lda()] and [sg_sample()].
+#' Those of [model_lda()] and [sg_sample()]; `tall_error_source` for a source
+#' that fails or has no rows, `tall_error_memory` where its rows do not fit in
+#' memory.
 #' @inherit model_lda references
 #' @examples
 #' # two topics of ten words each, a hundred documents
@@ -82,13 +99,14 @@ tall_topics <- function(
     .defaults = topics_run_defaults,
     .without = c(
       variables = "Topics are looked at as wholes.",
-      init = "Chains start where the search ends."
+      init = "Chains start where the search ends.",
+      store = "Documents stay in memory: 8 bytes for each word that one has."
     )
   )
   check_given(dtm)
   check_given(k)
   train_iter <- check_count(train_iter, min = 0, allow_null = TRUE)
-  documents <- as_documents(dtm, vocabulary)
+  documents <- documents_of(dtm, vocabulary, run$control$refresh)
   model <- build_lda(documents, k, alpha, beta, gibbs_sweeps, arg_topics = "k")
   if (!is.null(newdata)) {
     # before the search; what is left out is said when the run begins

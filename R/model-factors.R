@@ -171,8 +171,8 @@ factors_blueprint <- function(
   structure(blueprint, class = "tall_factors_blueprint")
 }
 
-# The model of a blueprint and of ratings, list(user, item, rating), that are
-# known to be good.
+# The model of a blueprint and of ratings, list(user, item, rating) or those of
+# ratings_of() in a file, that are known to be good.
 build_factors <- function(blueprint, ratings) {
   name <- blueprint$name
   rank <- blueprint$rank
@@ -187,13 +187,11 @@ build_factors <- function(blueprint, ratings) {
   )
   names <- factor_names(name, ratings, rank)
   draw <- factor_start(name, shape, blueprint$init)
-  center <- mean(ratings$rating)
+  rows <- rating_rows(ratings)
+  center <- rows$center
   new_model(
     name,
-    list(
-      user = ratings$user$index,
-      item = ratings$item$index,
-      rating = ratings$rating,
+    c(rows$core, list(
       n_user = n[[1]],
       n_item = n[[2]],
       rank = rank,
@@ -203,28 +201,53 @@ build_factors <- function(blueprint, ratings) {
       a0 = blueprint$a0,
       b0 = blueprint$b0,
       gibbs_every = blueprint$gibbs_every %||% 0
-    ),
+    )),
     variables = c(names$rows, names$lambda),
     coordinates = c(names$rows, paste0("log_", names$lambda)),
     shape = shape,
     ids = list(user = ratings$user$labels, item = ratings$item$labels),
     rated = list(
-      user = tabulate(ratings$user$index, n[[1]]) > 0,
-      item = tabulate(ratings$item$index, n[[2]]) > 0
+      user = tabulate(rated_ids(ratings$user), n[[1]]) > 0,
+      item = tabulate(rated_ids(ratings$item), n[[2]]) > 0
     ),
     center = center,
     alpha = blueprint$alpha,
-    rating_range = range(ratings$rating),
+    rating_range = rows$range,
     traits = model_traits(
       start = function() draw(stats::rnorm),
       draw = draw,
       # a mode is one of many, and a search for it an iteration of its own
       gradient = "simple",
-      batch = max(32, ceiling(length(ratings$rating) / 100)),
+      batch = max(32, ceiling(rows$n / 100)),
       gibbs_every = blueprint$gibbs_every
     ),
-    label = paste0("model_", name)
+    label = paste0("model_", name),
+    store = rows$store
   )
+}
+
+# list(core, n, center, range, store): what the core takes, which may be a file,
+# and what is known of all ratings.
+rating_rows <- function(ratings) {
+  file <- ratings$store
+  if (is.null(file)) {
+    return(list(
+      core = list(
+        user = ratings$user$index,
+        item = ratings$item$index,
+        rating = ratings$rating
+      ),
+      n = length(ratings$rating),
+      center = mean(ratings$rating),
+      range = range(ratings$rating),
+      store = list(type = "dense", read_only = FALSE)
+    ))
+  }
+  check_store(file, arg = "fit$data$ratings$store")
+  known <- ratings[c("center", "range")]
+  c(list(core = list(), n = nrow(file)), known, list(
+    store = mapped_store("double", file)
+  ))
 }
 
 # ---- parameters --------------------------------------------------------------

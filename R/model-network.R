@@ -133,7 +133,8 @@ build_model.tall_blueprint_network <- function(blueprint, rows) {
   family <- new_family(entry)
   facts <- response_facts(family)
   samples_aux <- length(facts$aux) > 0 && is.null(sigma)
-  widths <- c(ncol(x), layers, rows$n_out)
+  # files have a column of ones after the inputs
+  widths <- c(ncol(x) - is_store(x), layers, rows$n_out)
   n_weight <- sum((widths[-length(widths)] + 1) * widths[-1])
   check_n_dim(n_weight, layers, arg = arg)
   names <- network_names(widths)
@@ -150,7 +151,7 @@ build_model.tall_blueprint_network <- function(blueprint, rows) {
   new_model(
     "network",
     list(
-      x = x,
+      x = if (!is_store(x)) x,
       y = rows$y,
       widths = as.double(widths),
       activation = network_activations[[activation]],
@@ -270,6 +271,23 @@ draw_weights <- function(widths, activation, response_sd) {
     c(stats::rnorm(widths[[l]] * n_unit, sd = sd), numeric(n_unit))
   }))
   c(theta, if (!is.null(response_sd)) log(response_sd))
+}
+
+# Inputs of some rows of a model's, which may lie in a file.
+network_inputs <- function(x, rows) {
+  columns <- seq_len(ncol(x) - is_store(x))
+  x[rows, columns, drop = FALSE]
+}
+
+# Rows of which the outputs are, to the bit, those that they have among others:
+# whole blocks of the core's, about `most`.
+network_part <- function(fit, most = 2^16) {
+  block <- .Call(
+    ffi_network_block,
+    as.double(fit$widths),
+    network_activations[[fit$activation]]
+  )
+  block * max(1, floor(most / block))
 }
 
 # Outputs at the rows of x: draws x rows x outputs. theta: draws x parameters.

@@ -213,7 +213,11 @@ as_documents <- function(
   says_dropped = TRUE,
   arg = caller_arg(dtm)
 ) {
-  cells <- document_cells(dtm, vocabulary, arg)
+  documents_of_cells(document_cells(dtm, vocabulary, arg), says_dropped, arg)
+}
+
+# The same of cells: list(doc, word, count, n_doc, vocabulary, names).
+documents_of_cells <- function(cells, says_dropped, arg) {
   check_counts(cells$count, arg)
   used <- cells$count > 0
   n_doc <- cells$n_doc
@@ -308,17 +312,7 @@ matrix_cells <- function(i, j, value, dim, names) {
 }
 
 frame_cells <- function(dtm, vocabulary, arg) {
-  wanted <- c("doc", "word", "count")
-  check_columns_once(names(dtm), wanted, "the model", arg)
-  absent <- setdiff(wanted, names(dtm))
-  if (length(absent) > 0) {
-    abort_input(
-      "{.arg {arg}} must have the columns doc, word and count: {.val {absent}}
-       {?is/are} missing.",
-      argument = arg,
-      value = names(dtm)
-    )
-  }
+  check_cell_columns(names(dtm), arg)
   if (!is.numeric(dtm$count)) {
     arg <- paste0(arg, "$count")
     abort_expected(dtm$count, "numbers", arg = arg)
@@ -328,17 +322,7 @@ frame_cells <- function(dtm, vocabulary, arg) {
   check_cells_given(doc, paste0(arg, "$doc"))
   if (is.numeric(dtm$word) && !is.factor(dtm$word)) {
     word <- dtm$word
-    most <- if (is.null(vocabulary)) Inf else length(vocabulary)
-    bad <- which(is.na(word) | word < 1 | word != floor(word) | word > most)
-    if (length(bad) > 0) {
-      must <- paste0(
-        "number the words from 1",
-        if (is.finite(most)) {
-          paste0(" to ", most, ", the length of the vocabulary")
-        }
-      )
-      abort_value(word, bad[[1]], must, paste0(arg, "$word"))
-    }
+    check_word_numbers(word, vocabulary, paste0(arg, "$word"))
     vocabulary <- vocabulary %||%
       numbered_words(max(word), paste0(arg, "$word"))
   } else {
@@ -355,6 +339,39 @@ frame_cells <- function(dtm, vocabulary, arg) {
     vocabulary = as.character(vocabulary),
     names = as.character(docs)
   )
+}
+
+cell_columns <- c("doc", "word", "count")
+
+check_cell_columns <- function(names, arg) {
+  check_columns_once(names, cell_columns, "the model", arg)
+  absent <- setdiff(cell_columns, names)
+  if (length(absent) > 0) {
+    abort_input(
+      "{.arg {arg}} must have the columns doc, word and count: {.val {absent}}
+       {?is/are} missing.",
+      argument = arg,
+      value = names
+    )
+  }
+}
+
+# row: the number of the first, where they are rows of a source.
+check_word_numbers <- function(word, vocabulary, arg, row = NULL) {
+  most <- if (is.null(vocabulary)) Inf else length(vocabulary)
+  bad <- which(is.na(word) | word < 1 | word != floor(word) | word > most)
+  if (length(bad) == 0) {
+    return(invisible())
+  }
+  must <- paste0(
+    "number the words from 1",
+    if (is.finite(most)) {
+      paste0(" to ", most, ", the length of the vocabulary")
+    }
+  )
+  at <- bad[[1]]
+  where <- if (is.null(row)) value_place(word, at) else row_place(row, at)
+  abort_value(word, at, must, arg, where)
 }
 
 # As many as the largest number of a word: what no document says is a word, too.

@@ -294,11 +294,13 @@ abort_other_number <- function(now, then) {
 # ---- with the design in a file -----------------------------------------------
 
 # x: the tall_store(); of: list(y, weights, offset) of its rows, which are in
-# memory, NULL: another pass reads them.
-rows_store <- function(rows, x, of = NULL) {
+# memory, NULL: another pass reads them. network: where the file has the inputs
+# of one in standard units, what else read_frame() has of these.
+rows_store <- function(rows, x, of = NULL, network = NULL) {
   fields <- unclass(rows)
   fields$x <- x
   fields$rest <- of
+  fields$network <- network
   tall_rows("store", fields)
 }
 
@@ -308,5 +310,8 @@ whole_rows.tall_rows_store <- function(rows) {
   show <- list(label = "Reading rows", refresh = 0)
   of <- rows$rest %||% gather_design(rows, identity, show)
   name <- rows$request$response_name
-  rows_memory(x, of$y, of$weights, of$offset, name)
+  network <- rows$network
+  y <- if (is.null(network)) of$y else in_units(of$y, network$scaling)
+  own <- list(x, y, of$weights, of$offset, name)
+  do.call(rows_memory, c(own, network))
 }

@@ -109,6 +109,11 @@ column_kind <- function(x) {
   }
 }
 
+# Which row of all that is, of a block that begins at `row`.
+row_place <- function(row, at) {
+  paste("row", format_count(row - 1 + at))
+}
+
 # ---- rows of blocks ----------------------------------------------------------
 
 # Values `rows` of a column, which may be a matrix.

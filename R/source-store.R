@@ -178,6 +178,15 @@ check_store <- function(x, arg = caller_arg(x)) {
   invisible(x)
 }
 
+# f(part) of the rows of a file, some at a time.
+each_part <- function(x, f) {
+  n <- nrow(x)
+  size <- max(1, floor(2^20 / ncol(x)))
+  for (first in seq(0, n - 1, by = size)) {
+    f(x[seq.int(first + 1, min(first + size, n)), , drop = FALSE])
+  }
+}
+
 # ---- as a matrix -------------------------------------------------------------
 
 #' @export

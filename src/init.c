@@ -4,8 +4,12 @@
 #include <R_ext/Rdynload.h>
 #include <R_ext/Visibility.h>
 
+SEXP ffi_add_away(SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_add_squares(SEXP, SEXP, SEXP);
+SEXP ffi_add_sums(SEXP, SEXP);
 SEXP ffi_arrow_columns(SEXP, SEXP, SEXP);
 SEXP ffi_arrow_schema(SEXP);
+SEXP ffi_away_mean(SEXP, SEXP, SEXP);
 SEXP ffi_batch_rows(SEXP, SEXP, SEXP);
 SEXP ffi_batch_turn(SEXP);
 SEXP ffi_chunk_draw(SEXP, SEXP, SEXP, SEXP, SEXP);
@@ -71,6 +75,7 @@ SEXP ffi_model_to_variables(SEXP, SEXP);
 SEXP ffi_model_weights(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_model_whiten(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_native_info(SEXP);
+SEXP ffi_network_block(SEXP, SEXP);
 SEXP ffi_network_map(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_registry(SEXP);
 SEXP ffi_reservoir_add(SEXP, SEXP, SEXP, SEXP, SEXP);
@@ -101,6 +106,7 @@ SEXP ffi_run_status(SEXP);
 SEXP ffi_schedule_collected(SEXP, SEXP, SEXP);
 SEXP ffi_subsample_draw(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_subsample_info(SEXP);
+SEXP ffi_sums_means(SEXP, SEXP);
 SEXP ffi_tape_run(SEXP, SEXP, SEXP);
 SEXP ffi_text_join(SEXP, SEXP, SEXP);
 SEXP ffi_text_read(SEXP, SEXP, SEXP, SEXP, SEXP);
@@ -111,8 +117,12 @@ SEXP ffi_topics_proportions(SEXP, SEXP, SEXP, SEXP, SEXP);
 #define DOOR(name, n_arg)                                                      \
   { #name, (DL_FUNC)&name, n_arg }
 
-static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
+static const R_CallMethodDef v_door[] = {DOOR(ffi_add_away, 4),
+                                         DOOR(ffi_add_squares, 3),
+                                         DOOR(ffi_add_sums, 2),
+                                         DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_arrow_schema, 1),
+                                         DOOR(ffi_away_mean, 3),
                                          DOOR(ffi_batch_rows, 3),
                                          DOOR(ffi_batch_turn, 1),
                                          DOOR(ffi_chunk_draw, 5),
@@ -178,6 +188,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_model_weights, 5),
                                          DOOR(ffi_model_whiten, 5),
                                          DOOR(ffi_native_info, 1),
+                                         DOOR(ffi_network_block, 2),
                                          DOOR(ffi_network_map, 4),
                                          DOOR(ffi_registry, 1),
                                          DOOR(ffi_reservoir_add, 5),
@@ -208,6 +219,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_schedule_collected, 3),
                                          DOOR(ffi_subsample_draw, 5),
                                          DOOR(ffi_subsample_info, 1),
+                                         DOOR(ffi_sums_means, 2),
                                          DOOR(ffi_tape_run, 3),
                                          DOOR(ffi_text_join, 3),
                                          DOOR(ffi_text_read, 5),

@@ -57,14 +57,22 @@ void tb_column_sums(const double* v,
   }
 }
 
-double tb_sd(const double* v, size_t n) {
-  double sum = 0, square = 0;
+double tb_add_sum(double sum, const double* v, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     sum += v[i];
   }
-  const double mean = sum / (double)n;
+  return sum;
+}
+
+double tb_add_squares(double sum, const double* v, size_t n, double mean) {
   for (size_t i = 0; i < n; ++i) {
-    square += (v[i] - mean) * (v[i] - mean);
+    sum += (v[i] - mean) * (v[i] - mean);
   }
+  return sum;
+}
+
+double tb_sd(const double* v, size_t n) {
+  const double mean = tb_add_sum(0, v, n) / (double)n;
+  const double square = tb_add_squares(0, v, n, mean);
   return n > 1 ? sqrt(square / (double)(n - 1)) : 0;
 }

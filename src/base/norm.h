@@ -7,6 +7,11 @@
 /* ||v||^2, vectorised; not finite where an element is not. */
 double tb_square_norm(const double* v, size_t n);
 
+/* The sum and that of the squares about the mean, number after number: those of
+ * parts, one after the other, are to the bit those of the whole. */
+double tb_add_sum(double sum, const double* v, size_t n);
+double tb_add_squares(double sum, const double* v, size_t n, double mean);
+
 /* standard deviation (divisor n - 1), 0 of a single number */
 double tb_sd(const double* v, size_t n);
 

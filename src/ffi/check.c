@@ -26,6 +26,100 @@ SEXP ffi_column_sds(SEXP x) {
   return out;
 }
 
+/* ---- means and standard deviations of rows that come in parts ---- */
+
+/* What a sum of so many digits as colMeans() takes is kept in: its double, the
+ * rest that this leaves, and the plain sum of doubles, for each column. */
+enum { SUM_high, SUM_low, SUM_plain, SUM_count };
+
+/* sums: SUM_count x n_col, of the rows before; the same with those of x. */
+SEXP ffi_add_sums(SEXP sums, SEXP x) {
+  size_t n_row, n_col;
+  ffi_shape(x, &n_row, &n_col, "x");
+  const double* v_x = ffi_doubles(x, n_row * n_col, "x");
+  const double* v_sum = ffi_doubles(sums, SUM_count * n_col, "sums");
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, SUM_count, (int)n_col));
+  for (size_t j = 0; j < n_col; ++j) {
+    const double* v = v_x + j * n_row;
+    const double* v_from = v_sum + SUM_count * j;
+    double* v_to = REAL(out) + SUM_count * j;
+    long double sum = (long double)v_from[SUM_high] + v_from[SUM_low];
+    for (size_t i = 0; i < n_row; ++i) {
+      sum += v[i];
+    }
+    v_to[SUM_high] = (double)sum;
+    v_to[SUM_low] = (double)(sum - v_to[SUM_high]);
+    v_to[SUM_plain] = tb_add_sum(v_from[SUM_plain], v, n_row);
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* 2 x n_col: means as colMeans() has them, and as tb_sd() does. */
+SEXP ffi_sums_means(SEXP sums, SEXP n_row) {
+  size_t n_sum, n_col;
+  ffi_shape(sums, &n_sum, &n_col, "sums");
+  const double* v_sum = ffi_doubles(sums, SUM_count * n_col, "sums");
+  const double n = (double)ffi_as_count(n_row, "n_row");
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, 2, (int)n_col));
+  for (size_t j = 0; j < n_col; ++j) {
+    const double* v = v_sum + SUM_count * j;
+    const long double sum = (long double)v[SUM_high] + v[SUM_low];
+    REAL(out)[2 * j] = (double)(sum / n);
+    REAL(out)[2 * j + 1] = v[SUM_plain] / n;
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* What mean() adds to the mean of a vector: the sum of what its values, of
+ * which there are n_row in all, are away from that. sum, away: of SUM_high and
+ * SUM_low. */
+static long double rough_mean(const double* v_sum, double n) {
+  return ((long double)v_sum[SUM_high] + v_sum[SUM_low]) / n;
+}
+
+SEXP ffi_add_away(SEXP away, SEXP x, SEXP sum, SEXP n_row) {
+  const size_t n_x = (size_t)Rf_xlength(x);
+  const double* v_x = ffi_some_doubles(x, n_x, "x");
+  const double* v_away = ffi_some_doubles(away, 2, "away");
+  const double n = (double)ffi_as_count(n_row, "n_row");
+  const long double mean = rough_mean(ffi_some_doubles(sum, 2, "sum"), n);
+  long double total = (long double)v_away[SUM_high] + v_away[SUM_low];
+  for (size_t i = 0; i < n_x; ++i) {
+    total += v_x[i] - mean;
+  }
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, 2));
+  REAL(out)[SUM_high] = (double)total;
+  REAL(out)[SUM_low] = (double)(total - REAL(out)[SUM_high]);
+  UNPROTECT(1);
+  return out;
+}
+
+SEXP ffi_away_mean(SEXP away, SEXP sum, SEXP n_row) {
+  const double n = (double)ffi_as_count(n_row, "n_row");
+  const double* v_away = ffi_some_doubles(away, 2, "away");
+  const long double mean = rough_mean(ffi_some_doubles(sum, 2, "sum"), n);
+  return Rf_ScalarReal((double)(mean + rough_mean(v_away, n)));
+}
+
+/* squares: of each column about its mean, of the rows before; those of x added
+ */
+SEXP ffi_add_squares(SEXP squares, SEXP x, SEXP mean) {
+  size_t n_row, n_col;
+  ffi_shape(x, &n_row, &n_col, "x");
+  const double* v_x = ffi_doubles(x, n_row * n_col, "x");
+  const double* v_square = ffi_doubles(squares, n_col, "squares");
+  const double* v_mean = ffi_doubles(mean, n_col, "mean");
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n_col));
+  for (size_t j = 0; j < n_col; ++j) {
+    REAL(out)
+    [j] = tb_add_squares(v_square[j], v_x + j * n_row, n_row, v_mean[j]);
+  }
+  UNPROTECT(1);
+  return out;
+}
+
 /* sums of v - from and of (v - from)^2, in lanes that do not wait for each
  * other */
 static TB_CLONES void away_sums(const double* restrict v,

@@ -37,3 +37,16 @@ SEXP ffi_network_map(SEXP widths, SEXP activation, SEXP theta, SEXP x) {
   UNPROTECT(1);
   return out;
 }
+
+/* Rows that a network evaluates at a time: whole blocks of them have the same
+ * outputs, to the bit, as when all rows come at once. */
+SEXP ffi_network_block(SEXP widths, SEXP activation) {
+  struct tb_layers layers;
+  const size_t n_width = (size_t)Rf_xlength(widths);
+  const double* v_width = ffi_some_doubles(widths, n_width, "widths");
+  const int code = ffi_as_code(activation, TB_ACTIVATION_count, "activation");
+  if (!tb_layers_create(&layers, (enum tb_activation)code, v_width, n_width)) {
+    ffi_fault("widths");
+  }
+  return Rf_ScalarReal((double)layers.n_block);
+}

@@ -30,6 +30,7 @@
  *   mu_U, mu_V mean       2 x W, bpmf only              theta
  *   l_U, l_V   log lambda 2 x W, last                   theta
  *   (i, j, R)  v_rating   n_data                        factors
+ *              or store   n_data x 3, rows of a file: i and j from 0, R - m
  */
 #include "models/factors.h"
 #include "base/clip.h"
@@ -37,6 +38,8 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/vector.h"
+#include "data/shelf.h"
+#include "data/store.h"
 #include "models/blocks.h"
 
 #include <math.h>
@@ -64,7 +67,8 @@ struct factors {
   bool has_mean;
   double alpha;
   double mu_0, a_0, b_0;
-  struct rating* v_rating;
+  struct rating* v_rating; /* NULL: they are in a file */
+  struct tb_store store;
 };
 
 enum factors_side { SIDE_user = 0, SIDE_item = 1 };
@@ -163,12 +167,26 @@ struct pair {
   double value;
 };
 
+TB_INLINE const double* stored_at(const struct factors* p, size_t row) {
+  return p->store.v_data + row * p->store.n_padded;
+}
+
+TB_INLINE struct rating rating_at(const struct factors* p, size_t row) {
+  if (p->v_rating != NULL) {
+    return p->v_rating[row];
+  }
+  const double* v = stored_at(p, row);
+  return (struct rating){.user = (uint32_t)v[SIDE_user],
+                         .item = (uint32_t)v[SIDE_item],
+                         .value = v[2]};
+}
+
 TB_INLINE struct pair pair_at(const struct factors* p, size_t row) {
-  const struct rating* p_rating = &p->v_rating[row];
+  const struct rating rating = rating_at(p, row);
   const size_t n = p->shape.n_width;
   return (struct pair){
-      .v_at = {p_rating->user * n, p->at_row[SIDE_item] + p_rating->item * n},
-      .value = p_rating->value};
+      .v_at = {rating.user * n, p->at_row[SIDE_item] + rating.item * n},
+      .value = rating.value};
 }
 
 TB_INLINE void pair_prefetch(const struct factors* p,
@@ -177,7 +195,12 @@ TB_INLINE void pair_prefetch(const struct factors* p,
                              const struct tb_batch* p_batch,
                              size_t k) {
   if (k + FACTORS_AHEAD < p_batch->n_batch) {
-    TB_PREFETCH(&p->v_rating[tb_batch_row(p_batch, k + FACTORS_AHEAD)]);
+    const size_t row = tb_batch_row(p_batch, k + FACTORS_AHEAD);
+    if (p->v_rating != NULL) {
+      TB_PREFETCH(&p->v_rating[row]);
+    } else {
+      TB_PREFETCH(stored_at(p, row));
+    }
   }
   if (k >= p_batch->n_batch) {
     return;
@@ -511,7 +534,9 @@ static void factors_constrain(const struct tb_model* p_model,
 /* --------------------------------------------------------------------- life */
 
 static size_t factors_memory(const struct tb_model* p_model) {
-  return p_model->n_data * sizeof(struct rating);
+  const struct factors* p = p_model->p_self;
+  return p->v_rating != NULL ? p_model->n_data * sizeof(struct rating)
+                             : p->store.type->memory(&p->store);
 }
 
 static void factors_destroy(struct tb_model* p_model) {
@@ -520,6 +545,7 @@ static void factors_destroy(struct tb_model* p_model) {
     return;
   }
   tb_big_free(p->v_rating, p_model->n_data * sizeof(struct rating));
+  tb_store_destroy(&p->store);
   free(p);
   p_model->p_self = NULL;
 }
@@ -554,15 +580,89 @@ static void factors_lay_out(struct factors* p, struct tb_model* p_model) {
   p_model->n_scalar = 2 * n;
 }
 
-/* Parameters: "user", "item" (numbers from 1), "rating" (n_data each),
- * "n_user", "n_item", "rank", "center" (m), "alpha", "mu0", "a0", "b0",
- * "gibbs_every". */
-static enum tb_status factors_create(struct tb_model* p_model,
-                                     const struct tb_params* p_params,
-                                     bool has_mean) {
+/* Rows of a file that are ratings of these users and items. */
+static bool
+are_ratings(const struct tb_store* p_store, double n_user, double n_item) {
+  if (p_store->v_data == NULL || p_store->n_col != 3) {
+    return false;
+  }
+  const double v_most[] = {n_user, n_item};
+  for (size_t i = 0; i < p_store->n_row; ++i) {
+    const double* v = p_store->v_data + i * p_store->n_padded;
+    for (size_t side = 0; side < 2; ++side) {
+      const double x = v[side];
+      if (!(x >= 0) || x >= v_most[side] || x != floor(x)) {
+        return false;
+      }
+    }
+    if (!isfinite(v[2])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* The ratings of the parameters, copied; sets the hash. */
+static enum tb_status take_params(struct factors* p,
+                                  const struct tb_params* p_params,
+                                  double center,
+                                  size_t* p_row,
+                                  uint64_t* p_hash) {
   const struct tb_param* p_user = tb_params_find(p_params, "user");
   const struct tb_param* p_item = tb_params_find(p_params, "item");
   const struct tb_param* p_value = tb_params_find(p_params, "rating");
+  if (p_user == NULL || p_item == NULL || p_value == NULL ||
+      p_value->n_value == 0 || p_user->n_value != p_value->n_value ||
+      p_item->n_value != p_value->n_value ||
+      !are_numbers(p_user, (double)p->n_row[SIDE_user]) ||
+      !are_numbers(p_item, (double)p->n_row[SIDE_item])) {
+    return TB_STATUS_argument;
+  }
+  const size_t n_data = p_value->n_value;
+  struct rating* v_rating = tb_big_alloc(n_data * sizeof(*v_rating));
+  if (v_rating == NULL) {
+    return TB_STATUS_memory;
+  }
+  for (size_t i = 0; i < n_data; ++i) {
+    v_rating[i] = (struct rating){.user = (uint32_t)(p_user->v_value[i] - 1),
+                                  .item = (uint32_t)(p_item->v_value[i] - 1),
+                                  .value = p_value->v_value[i] - center};
+  }
+  p->v_rating = v_rating;
+  *p_row = n_data;
+  *p_hash = tb_hash_doubles(*p_hash, p_user->v_value, n_data);
+  *p_hash = tb_hash_doubles(*p_hash, p_item->v_value, n_data);
+  *p_hash = tb_hash_doubles(*p_hash, p_value->v_value, n_data);
+  return TB_STATUS_ok;
+}
+
+/* The same of a file on the shelf, where they stay. */
+static enum tb_status take_file(struct factors* p,
+                                const struct tb_shelf* p_shelf,
+                                size_t* p_row,
+                                uint64_t* p_hash) {
+  const enum tb_status status = tb_shelf_take(p_shelf, NULL, 0, &p->store);
+  if (status != TB_STATUS_ok) {
+    return status;
+  }
+  if (!are_ratings(&p->store,
+                   (double)p->n_row[SIDE_user],
+                   (double)p->n_row[SIDE_item])) {
+    tb_store_destroy(&p->store);
+    return TB_STATUS_argument;
+  }
+  *p_row = p->store.n_row;
+  *p_hash = tb_hash_word(*p_hash, p->store.hash);
+  return TB_STATUS_ok;
+}
+
+/* Parameters: "user", "item" (numbers from 1), "rating" (n_data each; without
+ * them they come from the file on the shelf), "n_user", "n_item", "rank",
+ * "center" (m), "alpha", "mu0", "a0", "b0", "gibbs_every". */
+static enum tb_status factors_create(struct tb_model* p_model,
+                                     const struct tb_params* p_params,
+                                     const struct tb_shelf* p_shelf,
+                                     bool has_mean) {
   const double n_user = tb_params_number(p_params, "n_user", 0);
   const double n_item = tb_params_number(p_params, "n_item", 0);
   const double rank = tb_params_number(p_params, "rank", 0);
@@ -572,21 +672,14 @@ static enum tb_status factors_create(struct tb_model* p_model,
   const double center = tb_params_number(p_params, "center", 0);
   const double gibbs_every = tb_params_number(p_params, "gibbs_every", 0);
 
-  if (p_user == NULL || p_item == NULL || p_value == NULL ||
-      p_value->n_value == 0 || p_user->n_value != p_value->n_value ||
-      p_item->n_value != p_value->n_value || !(rank >= 1) ||
-      !(rank <= UINT32_MAX) || !(alpha > 0) || !(gibbs_every >= 0) ||
-      !(gibbs_every <= 0x1p53) || !(a_0 > 0) || !(b_0 > 0) ||
-      n_user > UINT32_MAX || n_item > UINT32_MAX ||
-      !are_numbers(p_user, n_user) || !are_numbers(p_item, n_item)) {
+  if (!(rank >= 1) || !(rank <= UINT32_MAX) || !(alpha > 0) ||
+      !(gibbs_every >= 0) || !(gibbs_every <= 0x1p53) || !(a_0 > 0) ||
+      !(b_0 > 0) || !(n_user >= 1) || !(n_item >= 1) || n_user > UINT32_MAX ||
+      n_item > UINT32_MAX) {
     return TB_STATUS_argument;
   }
   struct factors* p = calloc(1, sizeof(*p));
-  const size_t n_data = p_value->n_value;
-  struct rating* v_rating = tb_big_alloc(n_data * sizeof(*v_rating));
-  if (p == NULL || v_rating == NULL) {
-    tb_big_free(v_rating, n_data * sizeof(*v_rating));
-    free(p);
+  if (p == NULL) {
     return TB_STATUS_memory;
   }
   p->shape = (struct tb_factors_shape){.n_user = (size_t)n_user,
@@ -601,39 +694,38 @@ static enum tb_status factors_create(struct tb_model* p_model,
   p->mu_0 = tb_params_number(p_params, "mu0", 0);
   p->a_0 = a_0;
   p->b_0 = b_0;
-  p->v_rating = v_rating;
-  for (size_t i = 0; i < n_data; ++i) {
-    v_rating[i] = (struct rating){.user = (uint32_t)(p_user->v_value[i] - 1),
-                                  .item = (uint32_t)(p_item->v_value[i] - 1),
-                                  .value = p_value->v_value[i] - center};
+
+  const double v_option[] =
+      {n_user, n_item, rank, alpha, center, p->mu_0, a_0, b_0};
+  uint64_t hash = tb_hash_doubles(has_mean, v_option, 8);
+  size_t n_data = 0;
+  const bool is_given = tb_params_find(p_params, "rating") != NULL;
+  const enum tb_status status =
+      is_given ? take_params(p, p_params, center, &n_data, &hash)
+               : take_file(p, p_shelf, &n_data, &hash);
+  if (status != TB_STATUS_ok) {
+    free(p);
+    return status;
   }
   p_model->p_self = p;
   p_model->n_data = n_data;
   p_model->p_frame = NULL;
   p_model->n_gibbs_every = (size_t)gibbs_every;
+  p_model->fingerprint = hash;
   factors_lay_out(p, p_model);
-
-  const double v_option[] =
-      {n_user, n_item, rank, alpha, center, p->mu_0, a_0, b_0};
-  uint64_t hash = tb_hash_doubles(has_mean, v_option, 8);
-  hash = tb_hash_doubles(hash, p_user->v_value, n_data);
-  hash = tb_hash_doubles(hash, p_item->v_value, n_data);
-  p_model->fingerprint = tb_hash_doubles(hash, p_value->v_value, n_data);
   return TB_STATUS_ok;
 }
 
 static enum tb_status bpmf_create(struct tb_model* p_model,
                                   const struct tb_params* p_params,
                                   const struct tb_shelf* p_shelf) {
-  (void)p_shelf;
-  return factors_create(p_model, p_params, true);
+  return factors_create(p_model, p_params, p_shelf, true);
 }
 
 static enum tb_status pmf_create(struct tb_model* p_model,
                                  const struct tb_params* p_params,
                                  const struct tb_shelf* p_shelf) {
-  (void)p_shelf;
-  return factors_create(p_model, p_params, false);
+  return factors_create(p_model, p_params, p_shelf, false);
 }
 
 /* one table but for three entries */

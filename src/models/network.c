@@ -318,9 +318,10 @@ static void network_destroy(struct tb_model* p_model) {
   p_model->p_self = NULL;
 }
 
-/* Parameters: "x" (n_data x n_0), "y" (n_data x n_y), "widths" (n_0, .., n_L),
- * "activation" (number of the enum), "response" (its place in the registry),
- * "aux", "aux_unit", and those of the prior. */
+/* Parameters: "x" (n_data x n_0; without it rows come from the file on the
+ * shelf, which has a column of ones after the inputs), "y" (n_data x n_y),
+ * "widths" (n_0, .., n_L), "activation" (number of the enum), "response" (its
+ * place in the registry), "aux", "aux_unit", and those of the prior. */
 static enum tb_status network_create(struct tb_model* p_model,
                                      const struct tb_params* p_params,
                                      const struct tb_shelf* p_shelf) {
@@ -332,9 +333,11 @@ static enum tb_status network_create(struct tb_model* p_model,
   const double unit = tb_params_number(p_params, "aux_unit", 1);
   struct tb_response response;
   struct tb_layers layers;
+  const size_t n_ones = p_x != NULL; /* that the store has yet to get */
+  size_t n_data, n_col;
 
-  if (p_x == NULL || p_y == NULL || p_y->v_value == NULL || p_widths == NULL ||
-      p_x->n_row == 0 || !(activation >= 0) ||
+  if (!tb_shelf_shape(p_shelf, p_x, &n_data, &n_col) || p_y == NULL ||
+      p_y->v_value == NULL || p_widths == NULL || !(activation >= 0) ||
       activation >= TB_ACTIVATION_count || !(unit > 0) ||
       !tb_response_read(&response, p_params) || response.type->n_aux > 1 ||
       !tb_layers_create(&layers,
@@ -344,10 +347,9 @@ static enum tb_status network_create(struct tb_model* p_model,
     return TB_STATUS_argument;
   }
   const bool has_aux = tb_response_n_sampled(&response) > 0;
-  const size_t n_data = p_x->n_row, n_in = layers.v_width[0];
   const size_t n_out = layers.v_width[layers.n_layer];
   const size_t n_y = tb_response_n_y(response.type);
-  if (p_x->n_value != n_data * n_in || p_y->n_value != n_data * n_y ||
+  if (n_col + n_ones != layers.v_width[0] + 1 || p_y->n_value != n_data * n_y ||
       n_out != tb_response_n_predictor(response.type, n_out) ||
       response.type->outside(p_y->v_value, n_data, (double)n_out) < n_data) {
     return TB_STATUS_argument;
@@ -370,7 +372,7 @@ static enum tb_status network_create(struct tb_model* p_model,
 
   enum tb_status status = tb_prior_create(&p->prior, p_params, p_model->n_dim);
   if (status == TB_STATUS_ok) {
-    status = tb_shelf_take(p_shelf, p_x, 1, &p->store);
+    status = tb_shelf_take(p_shelf, p_x, n_ones, &p->store);
   }
   if (status == TB_STATUS_ok) {
     p->v_y = tb_big_alloc(n_y * n_data * sizeof(double));

@@ -254,7 +254,7 @@ test_that("what cannot be fitted is refused in words", {
   expect_snapshot(error = TRUE, run(rating ~ user))
   expect_snapshot(error = TRUE, run(rating ~ user * item))
   expect_snapshot(error = TRUE, run("rating"))
-  expect_snapshot(error = TRUE, run(data = as.matrix(train)))
+  expect_snapshot(error = TRUE, run(data = 1))
   expect_snapshot(error = TRUE, run(rating ~ user + film))
   expect_snapshot(error = TRUE, run(newdata = train["user"]))
   holes <- train
