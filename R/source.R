@@ -73,6 +73,8 @@
 #'   made.
 #' * *Shards.* Of a list of lazy tables, such as parts of one table on several
 #'   servers, each computes its own sums, which are added, and draws its rows.
+#'   One after another does so: for all at the same time, by the workers of a
+#'   [future::plan()], give functions that connect to [tall_table()].
 #' * *Averages.* [average_predictions()] and its kin let the database sum, too.
 #' * *Types.* All that is summed is a double, in every engine. Whole numbers of
 #'   64 bits are doubles, and an error from \eqn{2^{53}}{2^53} on. SQLite has
