@@ -13,6 +13,11 @@ is_duckdb <- function(con) {
   inherits(con, "duckdb_connection")
 }
 
+# Through sparklyr, or by ODBC.
+is_spark <- function(con) {
+  inherits(con, c("spark_connection", "Spark SQL"))
+}
+
 # ---- what comes back ---------------------------------------------------------
 
 # As the engine's text, whatever stands in a name.
@@ -20,7 +25,13 @@ quote_names <- function(con, names) {
   as.character(DBI::dbQuoteIdentifier(con, as.character(names)))
 }
 
+# Spark takes two quotes in a text for its end and the beginning of another, and
+# backslashes for its own; sparklyr escapes neither.
 quote_text <- function(con, text) {
+  if (is_spark(con)) {
+    escaped <- gsub("(['\\\\])", "\\\\\\1", text)
+    return(paste0("'", escaped, "'", recycle0 = TRUE))
+  }
   as.character(DBI::dbQuoteString(con, as.character(text)))
 }
 
