@@ -18,6 +18,10 @@ is_spark <- function(con) {
   inherits(con, c("spark_connection", "Spark SQL"))
 }
 
+is_clickhouse <- function(con) {
+  inherits(con, "ClickhouseConnection")
+}
+
 # ---- what comes back ---------------------------------------------------------
 
 # As the engine's text, whatever stands in a name.
@@ -203,6 +207,10 @@ is_in_transaction <- function(con) {
 # no savepoints, and a transaction is of no more use to it: one that was begun
 # here begins anew, and others see no such query (see check_can_fail()).
 in_savepoint <- function(con, code) {
+  if (is_clickhouse(con)) {
+    # a statement that it cannot parse ends the connection
+    return(code)
+  }
   if (is_duckdb(con)) {
     failed <- TRUE
     on.exit(if (failed && is_own_read(con)) {
