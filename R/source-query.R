@@ -236,3 +236,14 @@ in_savepoint <- function(con, code) {
   end <- end[[2]]
   out
 }
+
+# A transaction of PostgreSQL is lost where a query is ended before its last row:
+# a function that puts it back where it is now.
+set_savepoint <- function(con) {
+  name <- "SAVEPOINT tallbayes_rows"
+  DBI::dbExecute(con, name)
+  function() {
+    back <- paste(c("ROLLBACK TO", "RELEASE"), name)
+    try(for (sql in back) DBI::dbExecute(con, sql), silent = TRUE)
+  }
+}

@@ -156,6 +156,11 @@ names_without_pass.tall_shards <- function(source) {
 }
 
 #' @export
+source_names.tall_shards <- function(source) {
+  names_without_pass(source) %||% names(source_head(source))
+}
+
+#' @export
 held_columns.tall_shards <- function(source, columns) {
   parts <- lapply(source$shards, held_columns, columns)
   if (!any(vapply(parts, is.null, TRUE))) bind_columns(parts)

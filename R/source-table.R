@@ -52,8 +52,10 @@ source_open.tall_table <- function(source, columns = NULL) {
   }
   failed <- TRUE
   on.exit(if (failed) end())
+  put_back <- function() NULL
   if (is_postgres(con) && is_in_transaction(con)) {
     DBI::dbExecute(con, "SET LOCAL max_parallel_workers_per_gather = 0")
+    put_back <- set_savepoint(con)
   }
   sql <- table_query(source)
   if (!is.null(columns)) {
@@ -63,6 +65,7 @@ source_open.tall_table <- function(source, columns = NULL) {
   result <- DBI::dbSendQuery(con, sql)
   close <- once(function() {
     try(DBI::dbClearResult(result), silent = TRUE)
+    put_back()
     end()
   })
   failed <- FALSE

@@ -359,3 +359,21 @@ test_that("a stream that is a lazy table says what takes it", {
     class = "tall_error_source"
   )
 })
+
+test_that("a stream that ends early leaves the transaction of PostgreSQL", {
+  con <- local_postgres()
+  DBI::dbExecute(con, "DROP TABLE IF EXISTS many")
+  DBI::dbExecute(con, paste(
+    "CREATE TABLE many AS SELECT i AS id, random() AS x, random() AS y",
+    "FROM generate_series(1, 500000) i"
+  ))
+  withr::defer(DBI::dbExecute(con, "DROP TABLE many"))
+  local_settings(block_rows = 1000)
+  shards <- as_source(list(dplyr::tbl(con, "many"), dplyr::tbl(con, "many")))
+  end <- source_hold(shards)
+  expect_identical(source_names(shards), c("id", "x", "y"))
+  expect_identical(nrow(source_fetch(shards, 2)), 1L)
+  expect_true(is_in_transaction(con))
+  end()
+  expect_false(is_in_transaction(con))
+})
