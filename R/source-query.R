@@ -237,8 +237,8 @@ in_savepoint <- function(con, code) {
   out
 }
 
-# A transaction of PostgreSQL is lost where a query is ended before its last row:
-# a function that puts it back where it is now.
+# A transaction of PostgreSQL is lost where a query is ended before its last
+# row: a function that puts it back where it is now.
 set_savepoint <- function(con) {
   name <- "SAVEPOINT tallbayes_rows"
   DBI::dbExecute(con, name)
