@@ -17,8 +17,9 @@ look_kinds <- function(tables, s, request, head) {
   if (shows_fractions(s, head)) {
     return(NULL)
   }
-  ranges <- lapply(tables, ranges_of, s)
-  if (any(vapply(ranges, is.null, TRUE))) {
+  ranges <- try_on_tables(tables, lapply(tables, ranges_query, s))
+  if (is.null(ranges)) {
+    # an engine that lacks what they take
     return(NULL)
   }
   too_many <- levels_of_ranges(tables, s, ranges)
@@ -156,15 +157,6 @@ has_kinds <- function(s, request, is_needed = TRUE) {
 level_columns <- function(s) {
   of_levels <- Filter(function(v) v$kind == "levels", s$variables)
   vapply(of_levels, function(v) all.vars(v$expression), "")
-}
-
-# NULL: the engine lacks what they take.
-ranges_of <- function(table, s) {
-  con <- table_connection(table)
-  tryCatch(
-    in_savepoint(con, run_sql(con, ranges_query(table, s))),
-    tall_error_source = function(e) NULL
-  )
 }
 
 # By the factors v1, v2, ..., rows n and of the other columns of numbers the

@@ -43,15 +43,7 @@ look_sql <- function(tables, request, refresh) {
   if (!is.null(kinds)) {
     return(kinds)
   }
-  counts <- lapply(tables, function(table) {
-    tryCatch(
-      in_savepoint(table_connection(table), count_rows(table, s)),
-      tall_error_source = function(e) {
-        check_terms_compute(s, table)
-        rlang::cnd_signal(e)
-      }
-    )
-  })
+  counts <- count_rows(tables, s)
   if (max(vapply(counts, nrow, 1L)) > setting("most_groups")) {
     return(too_many_groups(tables, s, counts))
   }
@@ -175,9 +167,28 @@ check_types <- function(s, table) {
 
 # ---- counts ------------------------------------------------------------------
 
-# Rows by the levels of factors, the outcome and whether they lack something:
-# columns n, bad (not allowed), and those.
-count_rows <- function(table, s) {
+# Of each table rows by the levels of factors, the outcome and whether they lack
+# something: columns n, bad (not allowed), and those.
+count_rows <- function(tables, s) {
+  queries <- lapply(tables, counts_query, s)
+  found <- tryCatch(
+    in_savepoints(tables, run_on_tables(tables, queries)),
+    tall_error_source = function(e) {
+      # not where a table cannot be opened
+      if (!is.null(e$sql)) {
+        check_terms_compute(s, tables[[e$shard %||% 1]])
+      }
+      rlang::cnd_signal(e)
+    }
+  )
+  lapply(found, function(counts) {
+    counts$n <- as.double(counts$n)
+    counts$bad[is.na(counts$bad)] <- 0
+    counts
+  })
+}
+
+counts_query <- function(table, s) {
   rows <- sql_rows(s, table)
   con <- rows$con
   levels <- sql_level_names(s)
@@ -191,10 +202,7 @@ count_rows <- function(table, s) {
   sql <- sql_select(con, columns, rows$sql, keep = c(levels, "missing"),
     engine = rows$engine)
   sql <- sql_select(con, list(n = "COUNT(*)", bad = "SUM(bad)"), sql, keep = by)
-  found <- run_sql(con, sql_grouped(con, sql, by, setting("most_groups")))
-  found$n <- as.double(found$n)
-  found$bad[is.na(found$bad)] <- 0
-  found
+  sql_grouped(con, sql, by, setting("most_groups"))
 }
 
 has_units <- function(s) {
@@ -336,16 +344,8 @@ sql_ends <- function(s, tables, at) {
   if (length(at) == 0) {
     return(NULL)
   }
-  found <- lapply(tables, function(table) {
-    rows <- sql_rows(s, table)
-    own <- quote_names(rows$con, sprintf("v%d", at))
-    sums <- c(sprintf("MIN(%s)", own), sprintf("MAX(%s)", own))
-    names(sums) <- c(sprintf("low%d", at), sprintf("high%d", at))
-    where <- paste(quote_names(rows$con, "missing"), "= 0")
-    sql <- sql_select(rows$con, sums, rows$sql, where = where)
-    vapply(run_sql(rows$con, sql), as.double, 0)
-  })
-  found <- matrix(unlist(found), 2 * length(at))
+  found <- run_on_tables(tables, lapply(tables, ends_query, s, at))
+  found <- matrix(as.double(unlist(found)), 2 * length(at))
   best <- c(
     apply(found[seq_along(at), , drop = FALSE], 1, which.min),
     apply(found[-seq_along(at), , drop = FALSE], 1, which.max)
@@ -365,6 +365,15 @@ sql_ends <- function(s, tables, at) {
     found[cbind(seq_along(best), best)]
   )
   bind_frames(ends)
+}
+
+ends_query <- function(table, s, at) {
+  rows <- sql_rows(s, table)
+  own <- quote_names(rows$con, sprintf("v%d", at))
+  ends <- c(sprintf("MIN(%s)", own), sprintf("MAX(%s)", own))
+  names(ends) <- c(sprintf("low%d", at), sprintf("high%d", at))
+  where <- paste(quote_names(rows$con, "missing"), "= 0")
+  sql_select(rows$con, ends, rows$sql, where = where)
 }
 
 # list(raw, values): rows of the table as it has them, and what the database

@@ -27,9 +27,10 @@ each_shard <- function(source, visit, args, first, show, tells = FALSE) {
   }
   lapply(jobs, function(job) {
     show$label <- paste0(show$label, ", shard ", job$number, " of ", n_shard)
-    tryCatch(
-      visit_shard(job$shard, visit, args, job$first, show),
-      error = function(e) abort_shard(e, job$number, n_shard)
+    in_shard(
+      job$number,
+      n_shard,
+      visit_shard(job$shard, visit, args, job$first, show)
     )
   })
 }
@@ -43,16 +44,6 @@ visit_shard <- function(shard, visit, args, first, show) {
 
 asked_request <- function(args) {
   args$request %||% args$rows$request
-}
-
-# The error of a shard, whose rows are numbered from its own first.
-abort_shard <- function(error, number, n_shard) {
-  error$shard <- number
-  if (inherits(error, "tall_error")) {
-    where <- cli::format_inline("This was in shard {number} of {n_shard}.")
-    error$body <- c(error$body, i = where)
-  }
-  stop(error)
 }
 
 use_workers <- function(shards, tells) {
@@ -143,21 +134,6 @@ crew_of_shards <- function(jobs, visit, args, show, halt, frame) {
   # no `seed`: a stream may simulate its rows, and that they are the same in
   # every pass is looked at
   new_crew(jobs, work_shard, found, NULL, guard, collected)
-}
-
-from_shard_worker <- function(number, expr) {
-  tryCatch(expr, error = function(e) {
-    abort_tall(
-      "worker",
-      c(
-        "The worker of shard {number} failed.",
-        i = "See {.code future::plan()}; without a plan, shards are passed over
-             here, one after another."
-      ),
-      shard = number,
-      parent = e
-    )
-  })
 }
 
 # What a worker does: list(value), list(condition) or list(interrupted).

@@ -214,6 +214,7 @@ check_translated <- function(s, con) {
 
 # May a query fail? A transaction of the user's is lost to DuckDB by that.
 check_can_fail <- function(con) {
+  check_dialect(con)
   if (is_duckdb(con) && !is_own_read(con) && is_in_transaction(con)) {
     no_sql("a transaction is under way, which DuckDB gives up at any error")
   }
@@ -332,4 +333,12 @@ sql_by_levels <- function(s, factors, values, con) {
     paste("WHEN", levels, "THEN", results, collapse = " "),
     " ELSE ", sql_number(0, con), " END"
   )
+}
+
+# Is it an engine whose SQL is known to lack what queries here need? (See
+# ?tall_source, tables in a database.)
+check_dialect <- function(con) {
+  if (is_clickhouse(con)) {
+    no_sql("passes are not written in the SQL of ClickHouse")
+  }
 }

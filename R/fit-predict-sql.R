@@ -33,6 +33,7 @@ augment_table <- function(fit, newdata, type, se_fit, chosen) {
 
 sql_of_predictions <- function(fit, source, names, type, se_fit, chosen) {
   con <- table_connection(source)
+  check_dialect(con)
   s <- predicting_sql(fit, source)
   check_translated(s, con)
   own <- stats::setNames(

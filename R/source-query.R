@@ -13,6 +13,15 @@ is_duckdb <- function(con) {
   inherits(con, "duckdb_connection")
 }
 
+# Through sparklyr, or by ODBC.
+is_spark <- function(con) {
+  inherits(con, c("spark_connection", "Spark SQL"))
+}
+
+is_clickhouse <- function(con) {
+  inherits(con, "ClickhouseConnection")
+}
+
 # ---- what comes back ---------------------------------------------------------
 
 # As the engine's text, whatever stands in a name.
@@ -20,7 +29,13 @@ quote_names <- function(con, names) {
   as.character(DBI::dbQuoteIdentifier(con, as.character(names)))
 }
 
+# Spark takes two quotes in a text for its end and the beginning of another, and
+# backslashes for its own; sparklyr escapes neither.
 quote_text <- function(con, text) {
+  if (is_spark(con)) {
+    escaped <- gsub("(['\\\\])", "\\\\\\1", text)
+    return(paste0("'", escaped, "'", recycle0 = TRUE))
+  }
   as.character(DBI::dbQuoteString(con, as.character(text)))
 }
 
@@ -192,6 +207,10 @@ is_in_transaction <- function(con) {
 # no savepoints, and a transaction is of no more use to it: one that was begun
 # here begins anew, and others see no such query (see check_can_fail()).
 in_savepoint <- function(con, code) {
+  if (is_clickhouse(con)) {
+    # a statement that it cannot parse ends the connection
+    return(code)
+  }
   if (is_duckdb(con)) {
     failed <- TRUE
     on.exit(if (failed && is_own_read(con)) {
@@ -216,4 +235,15 @@ in_savepoint <- function(con, code) {
   out <- code
   end <- end[[2]]
   out
+}
+
+# A transaction of PostgreSQL is lost where a query is ended before its last
+# row: a function that puts it back where it is now.
+set_savepoint <- function(con) {
+  name <- "SAVEPOINT tallbayes_rows"
+  DBI::dbExecute(con, name)
+  function() {
+    back <- paste(c("ROLLBACK TO", "RELEASE"), name)
+    try(for (sql in back) DBI::dbExecute(con, sql), silent = TRUE)
+  }
 }

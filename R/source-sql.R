@@ -11,12 +11,18 @@
 # number is seen to be 0 where the query is parsed: 0 is an integer that is cast
 # later, '0' is not. A common table expression that draws random numbers it
 # writes out, by one process.
+#
+# To sparklyr doubles are REAL, which is Spark's name of numbers of 32 bits.
 sql_engine <- function(con) {
   list(
-    double = tryCatch(
-      DBI::dbDataType(con, 1.5),
-      error = function(e) "DOUBLE PRECISION"
-    ),
+    double = if (is_spark(con)) {
+      "DOUBLE"
+    } else {
+      tryCatch(
+        DBI::dbDataType(con, 1.5),
+        error = function(e) "DOUBLE PRECISION"
+      )
+    },
     reads_double = is_sqlite(con) || is_duckdb(con),
     has_nan = !is_sqlite(con),
     ends = if (is_sqlite(con)) {
@@ -36,8 +42,6 @@ no_sql <- function(why) {
 # Uniform numbers between 0 and 1, another for every row.
 sql_uniform <- function(con) {
   says_rand <- c(
-    "Spark SQL",
-    "spark_connection",
     "BigQueryConnection",
     "Hive",
     "MariaDBConnection",
@@ -46,7 +50,7 @@ sql_uniform <- function(con) {
   if (is_sqlite(con)) {
     # 53 of 64 random bits
     "((RANDOM() & 9007199254740991) + 0.5e0) / 9007199254740992e0"
-  } else if (inherits(con, says_rand)) {
+  } else if (is_spark(con) || inherits(con, says_rand)) {
     "RAND()"
   } else if (inherits(con, "Snowflake")) {
     # its RANDOM() are whole numbers

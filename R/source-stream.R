@@ -85,6 +85,12 @@ source_open.tall_stream <- function(source, columns = NULL) {
   }
   is_reader <- is.list(opened) && is.function(opened$next_block) &&
     is.function(opened$close)
+  if (inherits(opened, "tbl_lazy")) {
+    abort_source(c(
+      "A stream must give blocks of rows, not a lazy table.",
+      i = "{.fn tall_table} takes functions that open lazy tables."
+    ))
+  }
   if (!is_reader) {
     return(open_arrow(opened, columns))
   }
@@ -140,13 +146,18 @@ source_shards.tall_shards <- function(source) {
 #' @export
 source_open.tall_shards <- function(source, columns = NULL) {
   readers_in_turn(length(source$shards), function(k) {
-    source_open(source$shards[[k]], columns)
+    in_shard(k, length(source$shards), source_open(source$shards[[k]], columns))
   })
 }
 
 #' @export
 names_without_pass.tall_shards <- function(source) {
-  names_without_pass(source$shards[[1]])
+  in_shard(1, length(source$shards), names_without_pass(source$shards[[1]]))
+}
+
+#' @export
+source_names.tall_shards <- function(source) {
+  names_without_pass(source) %||% names(source_head(source))
 }
 
 #' @export

@@ -13,18 +13,36 @@
 #'   `close`, a function without arguments that is called instead.
 #' @param in_database (`TRUE` or `FALSE`) As in [as_source()].
 #'
-#' @details This process opens each table once for a fit, too: it writes the
-#' queries, and keeps a transaction open. In PostgreSQL workers read the state
-#' of the database that this transaction sees. Elsewhere each query of a worker
-#' sees the state of its own time, and counts and sums of all passes are
-#' compared.
+#' @details With a plan of several workers and more than one table, each pass is
+#' a query of each table by a worker, all at the same time: counts, sums and the
+#' rows that steps will look at. A worker opens its table, reads, and closes it,
+#' for each query; where rows are streamed, for each pass. What it sends back is
+#' the square of the number of columns, and drawn rows. This process opens each
+#' table once for a fit, too: it writes the queries, and keeps a transaction
+#' open. So each table must be open to this process and to any worker: a server
+#' in a network is; a file must be where all of them see it, and one of DuckDB
+#' must be opened by `duckdb::duckdb(file, read_only = TRUE)`.
+#'
+#' In PostgreSQL workers read the state of the database that the transaction of
+#' this process sees. Elsewhere each query of a worker sees the state of its own
+#' time, and counts and sums of all passes are compared.
+#'
+#' Draws are those of a call without workers where they are reproducible at all,
+#' see *Tables in a database* of [tall_source]: of Gaussian responses and of few
+#' kinds of rows, but for the order in which the engine adds up; and where rows
+#' are streamed in an order, bit for bit. Other rows are drawn by random numbers
+#' of the engines.
 #'
 #' Without a plan, or where `open` holds a connection itself, tables are read
 #' one after another by this process.
 #'
 #' @return An object of class `tall_source`, for [tall_glm()] and wherever else
 #'   rows of a [source][tall_source] are taken.
-#' @inheritSection tall_source Conditions
+#' @section Conditions:
+#' `tall_error_source` where a table cannot be opened or read, here or by a
+#' worker: its `parent` is what `open` or the database says, and the field
+#' `shard` the number of the table in the list. `tall_error_worker`, also with
+#' `shard`, where a worker ends.
 #' @seealso [as_source()] for lazy tables that are there.
 #' @examplesIf rlang::is_installed(c("RSQLite", "dbplyr"))
 #' files <- replicate(2, tempfile(fileext = ".sqlite"))
@@ -83,16 +101,19 @@ own_table <- function(source) {
   }
   place <- source$place
   if (!is_table_open(source)) {
+    # a fork must not end the connection of the process that it comes from
+    place$inherited <- c(place$inherited, list(place$tbl))
     opened <- open_table(source$open)
     place$tbl <- opened$table
     place$close <- opened$close
+    place$process <- Sys.getpid()
   }
   place$tbl
 }
 
 # list(table, close) of what a user's function gives.
 open_table <- function(open) {
-  opened <- open()
+  opened <- tryCatch(open(), error = abort_not_opened)
   if (inherits(opened, "tbl_lazy")) {
     con <- dbplyr::remote_con(opened)
     return(list(table = opened, close = function() DBI::dbDisconnect(con)))
@@ -108,7 +129,27 @@ open_table <- function(open) {
   opened
 }
 
+abort_not_opened <- function(error) {
+  if (inherits(error, "tall_error")) {
+    rlang::cnd_signal(error)
+  }
+  is_locked <- grepl("set lock on file", conditionMessage(error), fixed = TRUE)
+  abort_source(
+    c(
+      "The table cannot be opened.",
+      i = if (is_locked) {
+        "Several processes can read a file of DuckDB where each opens it by
+         {.code duckdb::duckdb(file, read_only = TRUE)}."
+      }
+    ),
+    parent = error
+  )
+}
+
 is_table_open <- function(source) {
+  if (is.null(source$tbl) && !identical(source$place$process, Sys.getpid())) {
+    return(FALSE)
+  }
   tbl <- source$tbl %||% source$place$tbl
   # a connection that came from another process is none
   !is.null(tbl) && tryCatch(
@@ -125,7 +166,7 @@ close_table <- function(source) {
 }
 
 close_place <- function(place) {
-  close <- place$close
+  close <- if (identical(place$process, Sys.getpid())) place$close
   place$tbl <- place$close <- place$snapshot <- NULL
   if (!is.null(close)) {
     try(close(), silent = TRUE)
@@ -147,15 +188,20 @@ table_connection <- function(source) {
 # ---- queries of many tables --------------------------------------------------
 
 # What run_sql() gives of each table, a query for each: by workers at the same
-# time where tables can be opened there.
+# time where tables can be opened there. Errors have the field `shard`.
 run_on_tables <- function(tables, queries) {
-  travels <- length(tables) > 1 && has_workers() &&
+  n_table <- length(tables)
+  travels <- n_table > 1 && has_workers() &&
     all(vapply(tables, can_travel, TRUE))
-  if (!travels) {
-    return(Map(function(table, query) {
-      run_sql(table_connection(table), query)
-    }, tables, queries))
+  if (travels) {
+    return(run_on_workers(tables, queries))
   }
+  Map(function(table, query, number) {
+    in_shard(number, n_table, run_sql(table_connection(table), query))
+  }, tables, queries, seq_len(n_table))
+}
+
+run_on_workers <- function(tables, queries) {
   # what travels is what the user gave: the limit is for what travels by
   # accident
   rlang::local_options(future.globals.maxSize = Inf)
@@ -166,26 +212,19 @@ run_on_tables <- function(tables, queries) {
       snapshot = table$place$snapshot
     )
   }, tables, queries)
-  guard <- function(number, expr) {
-    tryCatch(expr, error = function(e) {
-      abort_tall(
-        "worker",
-        "The worker of shard {number} failed.",
-        shard = number,
-        parent = e
-      )
-    })
-  }
+  guard <- function(number, expr) from_shard_worker(number, expr)
   found <- found_globals(lapply(jobs, `[[`, "open"))
   # the drivers' own random numbers, as for names, are none of ours
   crew <- new_crew(unname(jobs), query_job, found, NULL, guard, identity)
   crew$work()
   Map(function(result, job, number) {
-    if (is.null(result$value)) {
-      abort_query(result$error, job$text, shard = number)
-    }
-    rows <- fetch_strictly(columns_of_query(result$value))
-    frame_of(rows, nrow(result$value))
+    in_shard(number, length(tables), {
+      if (is.null(result$value)) {
+        abort_query(told_here(result$error), job$text)
+      }
+      rows <- fetch_strictly(columns_of_query(result$value))
+      frame_of(rows, nrow(result$value))
+    })
   }, crew$results(), jobs, seq_along(jobs))
 }
 

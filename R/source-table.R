@@ -42,7 +42,8 @@ source_tables <- function(source) {
 source_open.tall_table <- function(source, columns = NULL) {
   was_open <- is_table_open(source)
   con <- table_connection(source)
-  stop_reading <- begin_reading(con)
+  # a worker's own, of the state that the fit sees
+  stop_reading <- begin_reading(con, source$place$snapshot)
   end <- function() {
     stop_reading()
     if (!was_open) {
@@ -51,8 +52,10 @@ source_open.tall_table <- function(source, columns = NULL) {
   }
   failed <- TRUE
   on.exit(if (failed) end())
+  put_back <- function() NULL
   if (is_postgres(con) && is_in_transaction(con)) {
     DBI::dbExecute(con, "SET LOCAL max_parallel_workers_per_gather = 0")
+    put_back <- set_savepoint(con)
   }
   sql <- table_query(source)
   if (!is.null(columns)) {
@@ -62,6 +65,7 @@ source_open.tall_table <- function(source, columns = NULL) {
   result <- DBI::dbSendQuery(con, sql)
   close <- once(function() {
     try(DBI::dbClearResult(result), silent = TRUE)
+    put_back()
     end()
   })
   failed <- FALSE
@@ -129,8 +133,9 @@ source_hold <- function(source) {
   ends <- list()
   failed <- TRUE
   on.exit(if (failed) for (end in rev(ends)) end())
-  for (table in source_tables(source)) {
-    ends <- c(ends, hold_table(table))
+  tables <- source_tables(source)
+  for (k in seq_along(tables)) {
+    ends <- c(ends, in_shard(k, length(tables), hold_table(tables[[k]])))
   }
   failed <- FALSE
   once(function() for (end in rev(ends)) end())

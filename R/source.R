@@ -73,6 +73,19 @@
 #'   made.
 #' * *Shards.* Of a list of lazy tables, such as parts of one table on several
 #'   servers, each computes its own sums, which are added, and draws its rows.
+#'   One after another does so: for all at the same time, by the workers of a
+#'   [future::plan()], give functions that connect to [tall_table()].
+#' * *ClickHouse.* Its rows are streamed, which a message says. Its SQL lacks
+#'   what passes need (version 18.16, by \pkg{RClickhouse}): a missing value
+#'   cannot be cast to a plain double, a name that a query gives hides the
+#'   column of that name in the same query, NaN equals nothing, `WITH` takes no
+#'   queries, random numbers have 32 bits, there are no transactions, and a
+#'   statement that cannot be parsed ends the connection. Of a `Distributed`
+#'   table a query within a query brings the rows to one server: give the local
+#'   table of each server to [tall_table()], and workers stream them.
+#'   \pkg{RClickhouse} holds all of a result in memory, so that a table beyond
+#'   that is a list of parts, by ranges of its key. `predict()` streams,
+#'   `augment()` is a `tall_error_unsupported`.
 #' * *Averages.* [average_predictions()] and its kin let the database sum, too.
 #' * *Types.* All that is summed is a double, in every engine. Whole numbers of
 #'   64 bits are doubles, and an error from \eqn{2^{53}}{2^53} on. SQLite has

@@ -29,7 +29,10 @@ new_crew <- function(jobs, do, found, seed, guard, collected) {
     )
   }
   collect <- function(number) {
-    results[[number]] <<- future::value(futures[[number]])
+    # a worker tells which packages it loads
+    results[[number]] <<- suppressPackageStartupMessages(
+      future::value(futures[[number]])
+    )
     collected(results[[number]])
   }
   look <- function() {

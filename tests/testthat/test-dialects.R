@@ -9,7 +9,11 @@ local_dialect <- function(frame = parent.frame()) {
     }
     as.character(dbplyr::escape(dbplyr::ident(names), FALSE, NULL, con = con))
   }, frame)
+  quote <- quote_text
   local_fault("quote_text", function(con, text) {
+    if (is_spark(con)) {
+      return(quote(con, text))
+    }
     as.character(dbplyr::escape(text, FALSE, NULL, con = con))
   }, frame)
 }
@@ -104,6 +108,18 @@ queries_of <- function(con) {
     own <- sql_rows(s, rows$source)
     bad <- c(bad = paste0("SUM(", sql_bad(s, own), ")"))
     take(con, sql_select(con, bad, own$sql))
+    table <- rows$source
+    take(con, counts_query(table, s))
+    take(con, ends_query(table, s, 1))
+    take(con, ties_query(table, s, 100))
+    take(con, kinds_of_some_query(table, s, 100))
+    take(con, ranges_query(table, s))
+    if (is.null(case[[3]])) {
+      take(con, kinds_query(table, s, rows$request, 100))
+    }
+    levels <- s
+    levels$variables <- Filter(function(v) v$kind == "levels", s$variables)
+    take(con, level_sums_query(table, levels, rows$request, 0.5))
     rates <- list(all = 0.1, strata = list(v2 = c("b'c" = 0.5)))
     take(con, pilot_query(rows$source, s, rates))
   }
@@ -111,7 +127,7 @@ queries_of <- function(con) {
 }
 
 known_dialects <- function() {
-  c("postgres", "sqlite", "snowflake", "mysql", "hive")
+  c("postgres", "sqlite", "snowflake", "mysql", "hive", "sparklyr")
 }
 
 # Those, and engines that lack what passes need: their rows are streamed.
@@ -126,6 +142,11 @@ simulate_dialect <- function(name) {
   if (name == "duckdb") {
     skip_without_duckdb()
     return(duckdb::simulate_duckdb())
+  }
+  if (name == "sparklyr") {
+    # whose translations are dbplyr's but for what the package has of its own
+    suppressWarnings(requireNamespace("sparklyr", quietly = TRUE))
+    return(dbplyr::simulate_dbi("spark_connection"))
   }
   getExportedValue("dbplyr", paste0("simulate_", name))()
 }
@@ -157,7 +178,8 @@ no_doubles <- function(text, engine) {
     "& 9007199254740991",
     "(LIMIT|OFFSET) [-'0-9]+",
     "(=|<>|<|>) [01]\\b",
-    "THEN 1 ELSE 0 END"
+    "THEN 1 ELSE 0 END",
+    ", 0 AS .text."
   )
   for (pattern in others) {
     text <- gsub(pattern, "number", text)
@@ -197,6 +219,37 @@ test_that("what one engine takes for the end of a text ends none", {
   for (name in known_dialects()) {
     con <- simulate_dialect(name)
     text <- dialect_of(con)
-    expect_match(text, "WHEN 'b''c' THEN [CAST(]*2e0")
+    level <- if (is_spark(con)) "'b\\\\'c'" else "'b''c'"
+    expect_match(text, paste0("WHEN ", level, " THEN [CAST(]*2e0"))
   }
+})
+
+test_that("Spark has doubles of 64 bits, and texts that end where they end", {
+  skip_if_not_installed("dbplyr")
+  for (class in c("spark_connection", "Spark SQL")) {
+    con <- dbplyr::simulate_dbi(class)
+    expect_identical(sql_engine(con)$double, "DOUBLE")
+    expect_identical(sql_uniform(con), "RAND()")
+    expect_identical(
+      quote_text(con, c("it's", "a\\b", "\"c\"")),
+      c("'it\\'s'", "'a\\\\b'", "'\"c\"'")
+    )
+    expect_identical(quote_text(con, character()), character())
+  }
+})
+
+test_that("sparklyr's own connection has every statement", {
+  skip_if_not_installed("dbplyr")
+  skip_if_not_installed("sparklyr")
+  con <- structure(
+    list(config = list(), extensions = list()),
+    class = c("spark_connection", "DBIConnection")
+  )
+  expect_identical(quote_names(con, c("a b", "x")), c("`a b`", "`x`"))
+  text <- sql_translate(quote(ifelse(x > 2, as.integer(x), -x / 3)), con)
+  expect_match(text, "IF(ISNULL", fixed = TRUE)
+  expect_match(text, "CAST(2e0 AS DOUBLE)", fixed = TRUE)
+  # the names and text are as it quotes them
+  quoted <- simulated_rows(con, y ~ log(x) + word, "binomial")$in_sql
+  expect_identical(quoted$columns, c("y", "x", "word"))
 })
