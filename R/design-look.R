@@ -205,7 +205,8 @@ check_same_kinds <- function(parts) {
 # ---- strata ------------------------------------------------------------------
 
 # Covariates that are factors, text or TRUE and FALSE, and, named "outcome", a
-# response that is a factor.
+# response that is a factor. request$apart: covariates that are no factors of the
+# design, but have a row's group.
 # head: a few rows.
 stratum_expressions <- function(head, request) {
   block <- list(
@@ -225,7 +226,8 @@ stratum_expressions <- function(head, request) {
     )
     is.factor(value) || also && (is.character(value) || is.logical(value))
   }
-  inside <- lapply(request$covariates, function(expression) {
+  covariates <- setdiff(request$covariates, request$apart)
+  inside <- lapply(covariates, function(expression) {
     if (is_smooth_call(expression, request$env)) {
       smooth_variables(expression, request$env)
     } else {

@@ -156,7 +156,8 @@ tall_glmer <- function(
   sigma = NULL,
   ...,
   keep_data = TRUE,
-  keep_effects = NULL
+  keep_effects = NULL,
+  store = NULL
 ) {
   if (is_hurdle(family)) {
     zeros <- quote(tallbayes::tall_glm)
@@ -173,6 +174,7 @@ tall_glmer <- function(
   )
   check_given(formula)
   check_flag(keep_data)
+  check_new_store(store, FALSE)
   formula <- with_limits(one_formula(formula), "cens")
   family <- censored_family(resolve_family(family), formula)
   bars <- read_bars(formula)
@@ -190,6 +192,7 @@ tall_glmer <- function(
   asked <- new_asked("tall_glmer", match.call(), parent.frame(), environment())
   takes <- c("weights", "offset")
   if (is_several) {
+    check_no_store(store)
     check_grouped_family(family, "drawn given")
     check_no_limits(family)
     is_free <- is.null(run$kernel) &&
@@ -218,9 +221,32 @@ tall_glmer <- function(
     request_groups(family, split_bars(bars), sigma),
     keep_data,
     takes = takes,
-    in_place = FALSE
+    in_place = FALSE,
+    store = store
   )
   fit_regression(front, run)
+}
+
+# Sweeps look at all rows again and again.
+check_no_store <- function(store) {
+  if (!is.null(store)) {
+    abort_input(
+      c(
+        "{.arg store} is for one grouping factor, whose rows lie by group.",
+        i = "The rows of several are swept in memory; of factors with few levels
+             in all they are passed over, see {.help tall_glmer}."
+      ),
+      argument = "store",
+      value = store
+    )
+  }
+}
+
+# By group in a file, or in memory.
+#' @export
+fit_regression.tall_front_groups <- function(front, run) {
+  fit_in_groups(front, run) %||%
+    fit_in_memory(front, front_rows(front, run), run)
 }
 
 # Sweeps read one number a row.
@@ -243,6 +269,7 @@ fit_regression.tall_front_crossed <- function(front, run) {
   }
   front$asked <- collect_asked(
     front$asked,
+    swept_instead,
     before = passed$digest,
     wanted = wanted_columns(front$asked, front$takes)
   )
@@ -266,11 +293,25 @@ check_keeps_no_effects <- function(keep_effects) {
   }
 }
 
+# What to do where rows do not fit in memory.
+groups_instead <- c(
+  i = "Give the path of a new file as {.arg store}: passes write the rows there,
+       8 bytes a number, those of a group after each other, and memory holds a
+       block of them."
+)
+
+swept_instead <- c(
+  i = "Several grouping factors are swept, which takes all rows in memory, about
+       five times these bytes; factors with up to a thousand levels in all are
+       not, see {.help tall_glmer}.",
+  i = "With one grouping factor the rows go to a file, {.arg store}."
+)
+
 # The frame has the variables of all parts of the formula.
 #' @export
 front_rows.tall_front_groups <- function(front, run) {
   wanted <- wanted_columns(front$asked, front$takes)
-  asked <- collect_asked(front$asked, wanted = wanted)
+  asked <- collect_asked(front$asked, groups_instead, wanted = wanted)
   asked$formula <- asked$matched$formula <- front$request$bars$frame
   front$asked <- asked
   front_frame(front)
