@@ -232,7 +232,13 @@ fit_of_rows <- function(fit, which = NULL) {
   check_frame_size(fit, if (is.null(which)) n_own_rows(fit) else length(which))
   held <- own_newdata(fit, which)
   frame <- own_frame(fit, held)
-  fit$rows <- rows_frame(list(frame = frame), fit$rows$request)
+  request <- fit$rows$request
+  if (inherits(fit$rows, "tall_rows_grouped")) {
+    # effects are those of all rows
+    fit$grouped <- fit$rows
+    request <- request_groups(fit$family, fit$bars, fit$sigma)
+  }
+  fit$rows <- rows_frame(list(frame = frame), request)
   fit[own_count(fit)] <- nrow(frame)
   fit$na_action <- if (is.null(which)) attr(frame, "na.action")
   fit
