@@ -151,7 +151,7 @@ looked_of <- function(look, n_row, columns, effects, reader = NULL) {
   structure(
     list(
       reader = reader,
-      dim = c(n_row, length(columns)),
+      dim = c(n_row, nrow(look$same)),
       names = columns,
       mean = look$moments$mean,
       sd = look$moments$sd,

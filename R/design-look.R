@@ -205,9 +205,8 @@ check_same_kinds <- function(parts) {
 # ---- strata ------------------------------------------------------------------
 
 # Covariates that are factors, text or TRUE and FALSE, and, named "outcome", a
-# response that is a factor. request$apart: covariates that are no factors of the
-# design, but have a row's group.
-# head: a few rows.
+# response that is a factor. request$apart: covariates that make no columns of
+# the design, but a row's group. head: a few rows.
 stratum_expressions <- function(head, request) {
   block <- list(
     columns = as.list(head)[request$columns],
