@@ -160,7 +160,8 @@ SEXP ffi_groups_open(SEXP path) {
 /* Rows in a file are all there. */
 SEXP ffi_groups_finish(SEXP rows) {
   struct groups_rows* p = ffi_pointer(rows, "tall_group_rows", "rows");
-  if (p->v_there != NULL || p->region.v_byte == NULL) {
+  if (p->v_there != NULL || p->region.v_byte == NULL ||
+      !p->store.is_writable) { /* a file that was opened is not written */
     ffi_fault("rows");
   }
   groups_file_finish(p);
