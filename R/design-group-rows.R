@@ -107,50 +107,59 @@ each_rows <- function(reader, do) {
 # NA; varies: is it another in some rows of a group? (NA where there is one
 # effect.)
 look_at_rows <- function(reader, group) {
-  q <- length(reader$effects)
-  moments <- NULL
-  most <- numeric(q)
-  same <- matrix(TRUE, reader$p, q)
-  varies <- logical(q)
-  z_moments <- NULL
   # C writes into it in place
-  seen <- if (q > 1) matrix(NaN, nlevels(group), q)
+  seen <- if (length(reader$effects) > 1) {
+    matrix(NaN, nlevels(group), length(reader$effects))
+  }
+  look <- NULL
   each_rows(reader, function(block, first, n, is_last) {
-    x <- top_rows(block$x, n)
-    moments <<- join_moments(moments, list(
-      n = n,
-      mean = colMeans(x),
-      sd = design_sds(x)
-    ))
-    found <- .Call(
-      ffi_groups_look,
-      block$x,
-      block$z,
-      as.double(n),
-      as.double(first),
-      group,
-      seen
-    )
-    if (q > 1) {
-      own <- square_moments(top_rows(block$z, n))
-      z_moments <<- join_squares(z_moments, own)
-    }
-    most <<- pmax(most, found$most)
-    same <<- same & found$same
-    varies <<- varies | found$varies
+    look <<- look_on(look, block, n, first, group, seen)
   })
+  looked_of(look, reader$n, reader$columns, reader$effects, reader)
+}
+
+# What was found so far (NULL: nothing), and in the first n rows of a block,
+# whose groups are those after `first`. seen: of ffi_groups_look().
+look_on <- function(look, block, n, first, group, seen) {
+  x <- top_rows(block$x, n)
+  look$moments <- join_moments(look$moments, list(
+    n = n,
+    mean = colMeans(x),
+    sd = design_sds(x)
+  ))
+  found <- .Call(
+    ffi_groups_look,
+    block$x,
+    block$z,
+    as.double(n),
+    as.double(first),
+    group,
+    seen
+  )
+  if (!is.null(seen)) {
+    own <- square_moments(top_rows(block$z, n))
+    look$z_moments <- join_squares(look$z_moments, own)
+  }
+  look$most <- pmax(look$most %||% 0, found$most)
+  look$same <- (look$same %||% TRUE) & found$same
+  look$varies <- (look$varies %||% FALSE) | found$varies
+  look
+}
+
+# reader: NULL where rows are not to be read again.
+looked_of <- function(look, n_row, columns, effects, reader = NULL) {
   structure(
     list(
       reader = reader,
-      dim = c(reader$n, reader$p),
-      names = reader$columns,
-      mean = moments$mean,
-      sd = moments$sd,
-      effects = reader$effects,
-      most = most,
-      z_moments = z_moments,
-      same = apply(same, 2, function(is_same) which(is_same)[1]),
-      varies = if (q > 1) varies else NA
+      dim = c(n_row, nrow(look$same)),
+      names = columns,
+      mean = look$moments$mean,
+      sd = look$moments$sd,
+      effects = effects,
+      most = look$most,
+      z_moments = look$z_moments,
+      same = apply(look$same, 2, function(is_same) which(is_same)[1]),
+      varies = if (length(effects) > 1) look$varies else NA
     ),
     class = "tall_looked"
   )
@@ -233,4 +242,24 @@ dim.tall_looked <- function(x) {
 dimnames.tall_looked <- function(x) {
   names <- unclass(x)$names
   if (!is.null(names)) list(NULL, names)
+}
+
+# Where the columns of z are among those of the model: effects of a covariate
+# that is there have its column.
+effect_columns <- function(x) {
+  at <- x$same
+  own <- which(is.na(at))
+  at[own] <- ncol(x) + seq_along(own)
+  at
+}
+
+# The columns of x and those of z that are not among them, of the first n rows
+# of a block.
+model_columns <- function(block, n, x) {
+  own <- which(is.na(x$same))
+  if (length(own) == 0) {
+    return(block$x)
+  }
+  some <- seq_len(n)
+  cbind(block$x[some, , drop = FALSE], block$z[some, own, drop = FALSE])
 }

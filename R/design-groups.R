@@ -81,6 +81,33 @@ glmer_matrices <- function(frame, bars, family) {
   )
 }
 
+# Newton's method for a group's mode, and the nodes about it, take one that is
+# concave.
+check_grouped_family <- function(
+  family,
+  what = "integrated out of",
+  y = NULL
+) {
+  if (is_log_concave(family, y)) {
+    return(invisible())
+  }
+  hangs_on_rows <- is.function(find_response(family)$is_concave)
+  abort_tall(
+    "unsupported",
+    c(
+      "Effects of groups cannot be {what} responses of family
+       {.val {family$name}}: their log density is not concave.",
+      i = if (hangs_on_rows) {
+        "It is where no row enters late; {.val weibull} and {.val exp} take such
+         rows."
+      } else {
+        "There are gaussian, binomial, poisson, neg_binomial_2 and Gamma."
+      }
+    ),
+    argument = "family"
+  )
+}
+
 # ---- groups that say nothing of what is asked --------------------------------
 
 most_effects <- 3
@@ -101,7 +128,9 @@ check_effects <- function(
   }
 }
 
-# instead: what to do about a factor that says nothing, of its `name`.
+# instead: what to do about a factor that says nothing, of its `name`. sides: of
+# rows that are passed over n_row says how many there are, and group has their
+# levels alone.
 check_groups <- function(
   sides,
   family,
@@ -109,7 +138,7 @@ check_groups <- function(
   instead = "Use {.fn tall_glm}."
 ) {
   n_group <- nlevels(sides$group)
-  n_row <- length(sides$group)
+  n_row <- sides$n_row %||% length(sides$group)
   name <- sides$name
   if (n_group < 2) {
     abort_input(

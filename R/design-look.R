@@ -205,8 +205,8 @@ check_same_kinds <- function(parts) {
 # ---- strata ------------------------------------------------------------------
 
 # Covariates that are factors, text or TRUE and FALSE, and, named "outcome", a
-# response that is a factor.
-# head: a few rows.
+# response that is a factor. request$apart: covariates that make no columns of
+# the design, but a row's group. head: a few rows.
 stratum_expressions <- function(head, request) {
   block <- list(
     columns = as.list(head)[request$columns],
@@ -225,7 +225,8 @@ stratum_expressions <- function(head, request) {
     )
     is.factor(value) || also && (is.character(value) || is.logical(value))
   }
-  inside <- lapply(request$covariates, function(expression) {
+  covariates <- setdiff(request$covariates, request$apart)
+  inside <- lapply(covariates, function(expression) {
     if (is_smooth_call(expression, request$env)) {
       smooth_variables(expression, request$env)
     } else {

@@ -216,6 +216,7 @@ plain_model <- function(fit) {
   if (!is.null(found) && model_is_alive(found)) {
     return(found)
   }
+  fit$rows <- fit$grouped %||% fit$rows
   model <- rebuild_model(fit)
   if (is.null(model)) {
     abort_tall(

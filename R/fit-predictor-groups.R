@@ -166,6 +166,7 @@ own_matrices <- function(fit) {
 
 #' @export
 own_matrices.tall_glmer <- function(fit) {
+  fit <- fit_of_rows(fit)
   found <- glmer_matrices(fit$rows$frame, fit$bars, fit$family)
   found$factors <- list(found[c("z", "label")])
   names(found$factors) <- fit$groups$name

@@ -26,6 +26,15 @@ is_passed_over <- function(fit, newdata) {
     length(newdata) > 0 && all(vapply(newdata, is_shard, TRUE))
 }
 
+# The rows of a fit, of which some have groups for their data.
+n_own_rows <- function(fit) {
+  fit[[own_count(fit)]]
+}
+
+own_count <- function(fit) {
+  if (is.null(fit$n_rows)) "n_data" else "n_rows"
+}
+
 # The terms of a row's variables, those of its groups included.
 row_terms <- function(fit) {
   fit$design$rows %||% fit$terms
@@ -34,7 +43,7 @@ row_terms <- function(fit) {
 # How many, NA where only a pass can tell.
 n_passed_over <- function(fit, newdata) {
   if (is.null(newdata)) {
-    return(fit$n_data)
+    return(n_own_rows(fit))
   }
   source_size(data_source(newdata, "newdata"))
 }
@@ -71,7 +80,7 @@ each_newdata <- function(
       list(data = block_frame(block), number = block$row - 1 + seq_len(block$n))
     }
     n <- nrow(found$data)
-    if (is_own && n_before + n > fit$n_data) {
+    if (is_own && n_before + n > n_own_rows(fit)) {
       abort_other_rows(fit, NULL)
     }
     found$rows <- n_before + seq_len(n)
@@ -91,7 +100,7 @@ each_newdata <- function(
     }
     TRUE
   })
-  if (is_own && went_on && n_before < fit$n_data) {
+  if (is_own && went_on && n_before < n_own_rows(fit)) {
     abort_other_rows(fit, n_before)
   }
   invisible(n_before)
@@ -135,7 +144,7 @@ abort_other_rows <- function(fit, n) {
     "source",
     c(
       "The fit's data have other rows than they had.",
-      x = "{now} now, {count_noun(fit$n_data, 'row')} then."
+      x = "{now} now, {count_noun(n_own_rows(fit), 'row')} then."
     ),
     argument = "data"
   )
@@ -217,14 +226,20 @@ fit_of_rows <- function(fit, which = NULL) {
   if (!has_source(fit)) {
     return(fit)
   }
-  if (any(which < 1 | which > fit$n_data)) {
-    abort_no_row(max(which), fit$n_data)
+  if (any(which < 1 | which > n_own_rows(fit))) {
+    abort_no_row(max(which), n_own_rows(fit))
   }
-  check_frame_size(fit, if (is.null(which)) fit$n_data else length(which))
+  check_frame_size(fit, if (is.null(which)) n_own_rows(fit) else length(which))
   held <- own_newdata(fit, which)
   frame <- own_frame(fit, held)
-  fit$rows <- rows_frame(list(frame = frame), fit$rows$request)
-  fit$n_data <- nrow(frame)
+  request <- fit$rows$request
+  if (inherits(fit$rows, "tall_rows_grouped")) {
+    # effects are those of all rows
+    fit$grouped <- fit$rows
+    request <- request_groups(fit$family, fit$bars, fit$sigma)
+  }
+  fit$rows <- rows_frame(list(frame = frame), request)
+  fit[own_count(fit)] <- nrow(frame)
   fit$na_action <- if (is.null(which)) attr(frame, "na.action")
   fit
 }

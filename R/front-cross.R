@@ -26,7 +26,8 @@ new_crossing <- function(of, names, draws, whole, saves, refresh) {
 cross_fits <- function(fit, cores) {
   check_refitted(fit)
   fit$control$cores <- cores
-  if (has_source(fit)) {
+  # of groups whose effects are integrated out some are left out in memory
+  if (has_source(fit) && is.null(fit$groups)) {
     priors <- settled_arguments(fit)
     begin <- function(data) call_again(fit, c(list(data = data), priors))
     return(function(ask, bar) cross_source(fit, ask, bar, begin))

@@ -264,6 +264,8 @@ scale_smooth <- function(prior, unit) {
 
 # Observations are groups.
 group_refitter <- function(fit) {
+  fit <- fit_of_rows(fit)
+  fit["grouped"] <- NULL
   run <- run_again(fit)
   rows <- whole_rows(fit$rows)
   of <- as.integer(rows$groups$group)

@@ -341,6 +341,10 @@ check_no_hyper <- function(coefficients, hyper) {
 # What the core takes of each row: list(x, y, weights, offset).
 check_glm_rows <- function(rows, family) {
   x <- rows$x
+  if (!is.null(rows$file)) {
+    # they were checked as they were read
+    return(list(x = x))
+  }
   x <- if (is_store(x)) {
     check_store(x, arg = "x")
   } else if (is_looked(x)) {

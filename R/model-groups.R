@@ -150,7 +150,9 @@ build_model.tall_blueprint_groups <- function(blueprint, rows) {
   terms <- rows$groups
   family <- blueprint$family
   nodes <- blueprint$nodes
-  check_grouped_family(family, y = rows$y)
+  if (is.null(rows$file)) {
+    check_grouped_family(family, y = rows$y)
+  }
   names <- group_names(x$effects, terms)
   read <- read_regression(blueprint, rows, function(columns, aux) {
     check_names_differ(c(columns, names$variables, aux))
@@ -170,16 +172,21 @@ build_model.tall_blueprint_groups <- function(blueprint, rows) {
   covariance <- covariance_params(
     blueprint$priors$prior_covariance,
     x$effects,
-    read$rows$y,
+    rows$spread %||% read$rows$y,
     entry$has_units
   )
-  sizes <- as.double(tabulate(terms$group, nlevels(terms$group)))
+  sizes <- terms$sizes %||%
+    as.double(tabulate(terms$group, nlevels(terms$group)))
   n_node <- if (is_exact) 3 else nodes %||% usual_nodes
   span <- effects_span(x, terms)
   new_model(
     "groups",
     c(covariance, list(
-      rows = put_rows(x, sizes, read$rows, terms$group, entry),
+      rows = if (is.null(rows$file)) {
+        put_rows(x, sizes, read$rows, terms$group, entry)
+      } else {
+        open_group_rows(rows$file)
+      },
       z = as.double(effect_columns(x) - 1),
       span = span,
       n_coef = as.double(ncol(x)),
@@ -215,7 +222,7 @@ build_model.tall_blueprint_groups <- function(blueprint, rows) {
     span = span,
     groups = list(
       name = terms$name,
-      levels = levels(terms$group),
+      levels = terms$levels %||% levels(terms$group),
       effects = x$effects,
       correlated = terms$correlated,
       sizes = sizes
@@ -260,15 +267,6 @@ insert_lambda <- function(resolved, n_coef, n_lambda, kind) {
   ))
 }
 
-# Where the columns of z are among those of the model: effects of a covariate
-# that is there have its column.
-effect_columns <- function(x) {
-  at <- x$same
-  own <- which(is.na(at))
-  at[own] <- ncol(x) + seq_along(own)
-  at
-}
-
 # Rows as the core takes them, those of a group after each other: a pointer, for
 # the parameter "rows". sizes: rows of each group; rows: list(y, weights,
 # offset). entry: of the response. Rows of several effects that say the same are
@@ -286,21 +284,15 @@ put_rows <- function(x, sizes, rows, group, entry) {
     as.double(NCOL(rows$y)),
     !is.null(rows$weights),
     !is.null(rows$offset),
-    entry$is_quadratic
+    entry$is_quadratic,
+    NULL
   )
-  if (is.integer(out)) {
-    abort_status(out)
-  }
+  check_group_door(out)
   each_rows(x$reader, function(block, first, n, is_last) {
-    all <- block$x
-    if (length(own) > 0) {
-      some <- seq_len(n)
-      all <- cbind(all[some, , drop = FALSE], block$z[some, own, drop = FALSE])
-    }
     status <- .Call(
       ffi_groups_add,
       out,
-      all,
+      model_columns(block, n, x),
       as.double(n),
       as.double(first),
       group,
@@ -312,7 +304,9 @@ put_rows <- function(x, sizes, rows, group, entry) {
     abort_status(status)
   })
   if (length(x$effects) > 1) {
-    abort_status(.Call(ffi_groups_merge, out, isTRUE(entry$has_trials)))
+    check_group_door(
+      .Call(ffi_groups_merge, out, isTRUE(entry$has_trials), NULL)
+    )
   }
   out
 }
@@ -344,33 +338,6 @@ group_names <- function(effects, terms) {
     variables = c(sds, pair("cor_")),
     coordinates = c(paste0("log_", sds), pair("atanh_")),
     of = ifelse(mixed, NA_integer_, seq_along(mixed))
-  )
-}
-
-# Newton's method for a group's mode, and the nodes about it, take one that is
-# concave.
-check_grouped_family <- function(
-  family,
-  what = "integrated out of",
-  y = NULL
-) {
-  if (is_log_concave(family, y)) {
-    return(invisible())
-  }
-  hangs_on_rows <- is.function(find_response(family)$is_concave)
-  abort_tall(
-    "unsupported",
-    c(
-      "Effects of groups cannot be {what} responses of family
-       {.val {family$name}}: their log density is not concave.",
-      i = if (hangs_on_rows) {
-        "It is where no row enters late; {.val weibull} and {.val exp} take such
-         rows."
-      } else {
-        "There are gaussian, binomial, poisson, neg_binomial_2 and Gamma."
-      }
-    ),
-    argument = "family"
   )
 }
 

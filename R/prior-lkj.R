@@ -97,21 +97,21 @@ as_covariance_priors <- function(priors) {
   as_covariance_prior(priors)
 }
 
-# The core's parameters. names: of the effects; y: the response; identity: has
-# the model an identity link?
+# The core's parameters. names: of the effects; y: the response, or what is
+# known of it, list(mad, sd); identity: has the model an identity link?
 covariance_params <- function(prior, names, y, has_units) {
   y <- first_column(y)
   sd <- prior$sd
   if (is.null(sd)) {
-    wide <- if (has_units) stats::mad(y, na.rm = TRUE) else 0
+    wide <- if (has_units) response_mad(y) else 0
     sd <- prior_student(3, 0, max(2.5, wide))
   }
   scale <- 1
   if (sd$kind == "exponential") {
-    divisor <- if (sd$autoscale && has_units) response_sd(y) else 1
+    divisor <- if (sd$autoscale && has_units) spread_of(y) else 1
     scale <- divisor / sd$rate
   } else if (sd$kind != "flat") {
-    unit <- if (sd$autoscale && has_units) response_sd(y) else 1
+    unit <- if (sd$autoscale && has_units) spread_of(y) else 1
     scale <- sd_scales(sd, names) * unit
   }
   list(
@@ -120,6 +120,14 @@ covariance_params <- function(prior, names, y, has_units) {
     sd_df = sd$df %||% 3,
     sd_scale = rep_len(as.double(scale), length(names))
   )
+}
+
+response_mad <- function(y) {
+  if (is.list(y)) y$mad else stats::mad(y, na.rm = TRUE)
+}
+
+spread_of <- function(y) {
+  if (is.list(y)) y$sd else response_sd(y)
 }
 
 # The scale of a prior of standard deviations for each of the effects.

@@ -82,6 +82,7 @@ row_members <- c(
   database = "Rows of a database, which computes the sums of a pass",
   summed = "Sums over the rows of a database, by one query",
   store = "Rows whose design lies in a file",
+  grouped = "Rows that lie by group in a file",
   tied = "Rows in memory, of which alike ones count as one",
   grown = "Rows that are passed over, all but the last batch known"
 )
@@ -100,6 +101,7 @@ describe_rows <- function(x) {
       source_label(x$source)
     }),
     if (is_store(x$x)) paste0("Design: ", unclass(x$x)$file),
+    if (!is.null(x$file)) paste0("By group: ", x$file),
     if (!is.null(x$design)) {
       paste0("Columns: ", format_count(length(x$design$columns)))
     },

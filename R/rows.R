@@ -7,6 +7,7 @@
 #   tall_rows_passes    a source that is read block by block, never all of it
 #   tall_rows_database  the same, where the database computes the sums
 #   tall_rows_store     the same, whose design lies in a file
+#   tall_rows_grouped   the same, which lie by group in a file
 #   tall_rows_summed    the same, whose sums the look has
 #   tall_rows_tied      the same, of which alike ones count as one, in memory
 #   tall_rows_grown     the same, of which all but a last batch are known
@@ -32,7 +33,9 @@ tall_rows <- function(member, fields) {
     member,
     if (member == "pilot") "memory",
     if (member == "summed") "database",
-    if (member %in% c("database", "store", "summed", "grown")) "passes"
+    if (member %in% c("database", "store", "grouped", "summed", "grown")) {
+      "passes"
+    }
   )
   structure(fields, class = c(paste0("tall_rows_", member), "tall_rows"))
 }
@@ -45,6 +48,7 @@ rows_fields <- list(
   passes = "request",
   database = "request",
   store = c("request", "design", "x"),
+  grouped = c("source", "request", "x", "groups", "file"),
   summed = c("request", "design", "in_sql", "summed"),
   tied = c("request", "design", "tied", "facts"),
   grown = c("request", "design", "fresh", "kept")

@@ -21,7 +21,7 @@ collect_source <- function(
       frame <- block_frame(block)
       bytes <<- bytes + as.double(utils::object.size(frame))
       if (bytes > most) {
-        abort_rows_memory(block, most, instead)
+        abort_rows_memory(block, most, instead, bytes, source_size(source))
       }
       frames[[length(frames) + 1]] <<- frame
       TRUE
@@ -45,12 +45,19 @@ passes_instead <- c(
        there, and mapped."
 )
 
-abort_rows_memory <- function(block, most, instead) {
+# bytes: of the rows up to the block's last; n_row: of all rows, NA where nobody
+# knows.
+abort_rows_memory <- function(block, most, instead, bytes = NA, n_row = NA) {
+  all <- bytes * n_row / (block$row - 1 + block$n)
   abort_tall(
     "memory",
     c(
       "This needs all rows in memory, where they do not fit: more than
        {format_bytes(most)} by row {format_count(block$row)}.",
+      x = if (!is.na(all)) {
+        "All {count_noun(n_row, 'row')} take some {format_bytes(all)}, of which
+         a model makes copies."
+      },
       instead
     ),
     argument = "data",

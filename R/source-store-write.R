@@ -73,7 +73,7 @@ new_store_writer <- function(
   overwrite = FALSE,
   arg = "file"
 ) {
-  path <- tempfile("writing-", dirname(file), ".tall")
+  path <- new_writing(file)
   writer <- NULL
   columns <- NULL
   n_written <- 0
@@ -81,8 +81,6 @@ new_store_writer <- function(
     x <- check_block(x, n_written, columns, type)
     if (is.null(writer)) {
       columns <<- list(n = ncol(x), names = colnames(x))
-      sweep_folder(dirname(file))
-      stores_written[[path]] <- TRUE
       created <- create_file(path, type, n_row, columns)
       check_fault(created, file)
       writer <<- created
@@ -106,9 +104,22 @@ new_store_writer <- function(
       .Call(ffi_file_abandon, writer)
     }
     unlink(path)
-    rm(list = intersect(path, names(stores_written)), envir = stores_written)
+    forget_writing(path)
   }
   list(add = add, finish = finish, abandon = abandon)
+}
+
+# The name of a file that is written beside `file`, of whose kind those that are
+# left are swept.
+new_writing <- function(file) {
+  path <- tempfile("writing-", dirname(file), ".tall")
+  sweep_folder(dirname(file))
+  stores_written[[path]] <- TRUE
+  path
+}
+
+forget_writing <- function(paths) {
+  rm(list = intersect(paths, names(stores_written)), envir = stores_written)
 }
 
 # What was written at `path` takes its place, in which there may be a file by

@@ -38,13 +38,15 @@ SEXP ffi_groups_add(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_groups_draws(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_crossed_chain_size(SEXP);
 SEXP ffi_crossed_pairs(SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_groups_finish(SEXP);
 SEXP ffi_groups_look(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
-SEXP ffi_groups_merge(SEXP, SEXP);
+SEXP ffi_groups_merge(SEXP, SEXP, SEXP);
 SEXP ffi_groups_moments(SEXP, SEXP, SEXP);
 SEXP ffi_groups_n_node(SEXP);
 SEXP ffi_groups_n_row(SEXP);
 SEXP ffi_groups_nodes(SEXP, SEXP);
-SEXP ffi_groups_rows(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_groups_open(SEXP);
+SEXP ffi_groups_rows(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_hash(SEXP);
 SEXP ffi_hash_uniforms(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_kernel_info(SEXP, SEXP);
@@ -151,13 +153,15 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_add_away, 4),
                                          DOOR(ffi_groups_draws, 5),
                                          DOOR(ffi_crossed_chain_size, 1),
                                          DOOR(ffi_crossed_pairs, 5),
+                                         DOOR(ffi_groups_finish, 1),
                                          DOOR(ffi_groups_look, 6),
-                                         DOOR(ffi_groups_merge, 2),
+                                         DOOR(ffi_groups_merge, 3),
                                          DOOR(ffi_groups_moments, 3),
                                          DOOR(ffi_groups_n_node, 1),
                                          DOOR(ffi_groups_n_row, 1),
                                          DOOR(ffi_groups_nodes, 2),
-                                         DOOR(ffi_groups_rows, 7),
+                                         DOOR(ffi_groups_open, 1),
+                                         DOOR(ffi_groups_rows, 8),
                                          DOOR(ffi_hash, 1),
                                          DOOR(ffi_hash_uniforms, 4),
                                          DOOR(ffi_kernel_info, 2),

@@ -19,6 +19,7 @@ shared_tests <- c(
   "design-(kinds-sql|levels)|mode-tied" = "rows-tied",
   "mode-scaled.*|fit-shrinkage" = "model-scaled",
   "design-bars|design-group.*" = "glmer",
+  "rows-grouped" = "glmer-store",
   "design-ratings" = "factorize",
   "design-smooth-sql" = "gam-sources",
   "design-rows-sql" = "design-sql",

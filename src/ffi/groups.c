@@ -3,6 +3,7 @@
 #include "ffi/model.h"
 
 #include "models/groups-effects.h"
+#include "models/groups-file.h"
 #include "models/groups-merge.h"
 #include "models/groups-rows.h"
 
@@ -82,15 +83,44 @@ static void rows_finalize(SEXP ptr) {
   }
 }
 
+/* NULL: none */
+static const char* path_of(SEXP path) {
+  return path == R_NilValue ? NULL : R_ExpandFileName(ffi_string(path, "path"));
+}
+
+/* list(status) or list(fault): what went wrong, the fault in the order of
+ * tb_file_fault */
+static SEXP trouble(enum tb_status status, enum tb_file_fault fault) {
+  SEXP out = PROTECT(ffi_list(1));
+  const bool is_file = fault != TB_FILE_ok;
+  ffi_add(out,
+          is_file ? "fault" : "status",
+          Rf_ScalarInteger(is_file ? (int)fault : (int)status));
+  UNPROTECT(1);
+  return out;
+}
+
+static SEXP make_pointer(struct groups_rows** p_made) {
+  SEXP ptr = PROTECT(
+      R_MakeExternalPtr(NULL, Rf_install("tall_group_rows"), R_NilValue));
+  R_RegisterCFinalizerEx(ptr, rows_finalize, TRUE);
+  *p_made = calloc(1, sizeof(**p_made));
+  R_SetExternalPtrAddr(ptr, *p_made);
+  UNPROTECT(1);
+  return ptr;
+}
+
 /* Room for rows that ffi_groups_add() puts down. store: its type; sizes: rows
- * of each group; n_y: columns of y. Pointer, or the status as an integer. */
+ * of each group; n_y: columns of y; path: of a new file for them, NULL: memory.
+ * Pointer, or what went wrong. */
 SEXP ffi_groups_rows(SEXP store,
                      SEXP sizes,
                      SEXP n_col,
                      SEXP n_y,
                      SEXP has_weights,
                      SEXP has_offset,
-                     SEXP folds) {
+                     SEXP folds,
+                     SEXP path) {
   const struct groups_shape shape = {
       .type = tb_store_find(ffi_string(store, "store")),
       .n_col = ffi_as_count(n_col, "n_col"),
@@ -99,19 +129,43 @@ SEXP ffi_groups_rows(SEXP store,
       .n_y = ffi_as_count(n_y, "n_y"),
       .has_weights = ffi_as_flag(has_weights, "has_weights"),
       .has_offset = ffi_as_flag(has_offset, "has_offset"),
-      .folds = ffi_as_flag(folds, "folds")};
+      .folds = ffi_as_flag(folds, "folds"),
+      .path = path_of(path)};
   if (shape.type == NULL) {
     ffi_fault("store");
   }
-  SEXP ptr = PROTECT(
-      R_MakeExternalPtr(NULL, Rf_install("tall_group_rows"), R_NilValue));
-  R_RegisterCFinalizerEx(ptr, rows_finalize, TRUE);
-  struct groups_rows* p = calloc(1, sizeof(*p));
-  R_SetExternalPtrAddr(ptr, p);
+  struct groups_rows* p;
+  enum tb_file_fault fault = TB_FILE_ok;
+  SEXP ptr = PROTECT(make_pointer(&p));
   const enum tb_status status =
-      p == NULL ? TB_STATUS_memory : groups_rows_begin(p, &shape);
+      p == NULL ? TB_STATUS_memory : groups_rows_begin(p, &shape, &fault);
+  SEXP out = status == TB_STATUS_ok ? ptr : trouble(status, fault);
   UNPROTECT(1);
-  return status == TB_STATUS_ok ? ptr : ffi_status(status);
+  return out;
+}
+
+/* The rows of a file that ffi_groups_finish() made; or what is wrong with it.
+ */
+SEXP ffi_groups_open(SEXP path) {
+  const char* p_path = path_of(path);
+  struct groups_rows* p;
+  SEXP ptr = PROTECT(make_pointer(&p));
+  const enum tb_file_fault fault =
+      p == NULL ? TB_FILE_memory : groups_file_open(p_path, p);
+  SEXP out = fault == TB_FILE_ok ? ptr : trouble(TB_STATUS_ok, fault);
+  UNPROTECT(1);
+  return out;
+}
+
+/* Rows in a file are all there. */
+SEXP ffi_groups_finish(SEXP rows) {
+  struct groups_rows* p = ffi_pointer(rows, "tall_group_rows", "rows");
+  if (p->v_there != NULL || p->region.v_byte == NULL ||
+      !p->store.is_writable) { /* a file that was opened is not written */
+    ffi_fault("rows");
+  }
+  groups_file_finish(p);
+  return R_NilValue;
 }
 
 /* values first + 1, first + 2, ... of n, or NULL where they are not wanted */
@@ -169,15 +223,22 @@ SEXP ffi_groups_add(SEXP rows,
   return ffi_status(status);
 }
 
-/* Once all rows are there: see groups_rows_merge(). The status as an integer.
- */
-SEXP ffi_groups_merge(SEXP rows, SEXP pools) {
+/* Once all rows are there: see groups_rows_merge(). TRUE where they are in the
+ * new file `path` now, FALSE where they are not; or what went wrong. */
+SEXP ffi_groups_merge(SEXP rows, SEXP pools, SEXP path) {
   struct groups_rows* p = ffi_pointer(rows, "tall_group_rows", "rows");
   const bool is_pooled = ffi_as_flag(pools, "pools");
-  if (p->v_there != NULL || (is_pooled && p->n_y != 1)) {
+  const char* p_path = path_of(path);
+  if (p->v_there != NULL || (is_pooled && p->n_y != 1) ||
+      (p_path == NULL) != (p->region.v_byte == NULL)) {
     ffi_fault("rows");
   }
-  return ffi_status(groups_rows_merge(p, is_pooled));
+  enum tb_file_fault fault;
+  bool is_new;
+  const enum tb_status status =
+      groups_rows_merge(p, is_pooled, p_path, &fault, &is_new);
+  return status == TB_STATUS_ok ? Rf_ScalarLogical(p_path != NULL && is_new)
+                                : trouble(status, fault);
 }
 
 /* nodes: K x 2, see groups_set_nodes(). The status as an integer. */

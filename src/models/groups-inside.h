@@ -28,6 +28,7 @@
 #ifndef TB_MODELS_GROUPS_INSIDE_H
 #define TB_MODELS_GROUPS_INSIDE_H
 
+#include "data/region.h"
 #include "data/store.h"
 #include "models/model.h"
 #include "priors/prior.h"
@@ -59,6 +60,8 @@ struct groups {
   struct tb_prior prior; /* of beta and s; flat in lambda */
   struct groups_covariance covariance;
   struct tb_store store;
+  struct tb_region region; /* in which rows and their arrays lie; none: they are
+                              memory of its own */
   size_t n_row;
   size_t n_coef;
   size_t n_effect;                               /* q */

@@ -11,7 +11,7 @@
  *   key      v_key     n_key            here: x, offset, y of a row
  *   keys     v_keys    n_most x n_key   here: of the rows that stay of a group
  *   table    v_table   n_slot           here: places in keys, from 1; 0: none
- *   places   v_to      n_row            here: which of these a row becomes */
+ *   places   v_to      n_most           here: which of these a row becomes */
 #include "models/groups-merge.h"
 
 #include "base/clip.h"
@@ -44,7 +44,7 @@ static bool begin(const struct groups_rows* p, bool pools, struct merger* m) {
   m->v_key = malloc((p->store.n_padded + m->n_key) * sizeof(double));
   m->v_keys = malloc(n_most * m->n_key * sizeof(double));
   m->v_table = malloc(m->n_slot * sizeof(size_t));
-  m->v_to = malloc(p->v_first[p->n_group] * sizeof(size_t));
+  m->v_to = malloc(n_most * sizeof(size_t));
   m->v_size = malloc(p->n_group * sizeof(double));
   return m->v_key != NULL && m->v_keys != NULL && m->v_table != NULL &&
          m->v_to != NULL && m->v_size != NULL;
@@ -96,7 +96,7 @@ static size_t find_same(const struct groups_rows* p,
       memcpy(m->v_keys + n * m->n_key, m->v_key, n_byte);
       m->v_table[slot] = ++n;
     }
-    m->v_to[i] = m->v_table[slot] - 1;
+    m->v_to[i - p->v_first[group]] = m->v_table[slot] - 1;
   }
   return n;
 }
@@ -145,8 +145,9 @@ static enum tb_status join_group(const struct groups_rows* p,
   for (size_t i = p->v_first[group];
        i < p->v_first[group + 1] && status == TB_STATUS_ok;
        ++i) {
-    const bool is_first = m->v_to[i] == p_out->v_there[group];
-    status = join_row(p, i, is_first, pools, p_out, first + m->v_to[i]);
+    const size_t to = m->v_to[i - p->v_first[group]];
+    const bool is_first = to == p_out->v_there[group];
+    status = join_row(p, i, is_first, pools, p_out, first + to);
     p_out->v_there[group] += is_first;
     if (pools) {
       const double w = p->v_weight == NULL ? 1 : p->v_weight[i];
@@ -162,21 +163,22 @@ static enum tb_status join_group(const struct groups_rows* p,
 
 static enum tb_status join_all(const struct groups_rows* p,
                                bool pools,
-                               const struct merger* m,
-                               struct groups_rows* p_out) {
+                               const char* path,
+                               struct merger* m,
+                               struct groups_rows* p_out,
+                               enum tb_file_fault* p_fault) {
   const struct groups_shape shape = {.type = p->store.type,
                                      .n_col = p->store.n_col,
                                      .n_group = p->n_group,
                                      .v_size = m->v_size,
                                      .n_y = p->n_y,
                                      .has_weights = true,
-                                     .has_offset = p->v_offset != NULL};
-  enum tb_status status = groups_rows_begin(p_out, &shape);
-  if (status == TB_STATUS_ok && pools) {
-    p_out->v_constant = calloc(p->n_group, sizeof(double));
-    status = p_out->v_constant == NULL ? TB_STATUS_memory : TB_STATUS_ok;
-  }
+                                     .has_offset = p->v_offset != NULL,
+                                     .has_constant = pools,
+                                     .path = path};
+  enum tb_status status = groups_rows_begin(p_out, &shape, p_fault);
   for (size_t g = 0; g < p->n_group && status == TB_STATUS_ok; ++g) {
+    find_same(p, g, pools, m);
     status = join_group(p, g, pools, m, p_out);
   }
   status = status == TB_STATUS_ok ? groups_rows_end(p_out) : status;
@@ -186,7 +188,13 @@ static enum tb_status join_all(const struct groups_rows* p,
   return status;
 }
 
-enum tb_status groups_rows_merge(struct groups_rows* p, bool pools) {
+enum tb_status groups_rows_merge(struct groups_rows* p,
+                                 bool pools,
+                                 const char* path,
+                                 enum tb_file_fault* p_fault,
+                                 bool* p_is_new) {
+  *p_fault = TB_FILE_ok;
+  *p_is_new = false;
   if (p->folds) {
     return TB_STATUS_ok;
   }
@@ -200,10 +208,11 @@ enum tb_status groups_rows_merge(struct groups_rows* p, bool pools) {
   }
   if (status == TB_STATUS_ok &&
       n_left <= LEAST_SHARE * (double)p->v_first[p->n_group]) {
-    status = join_all(p, pools, &m, &out);
+    status = join_all(p, pools, path, &m, &out, p_fault);
     if (status == TB_STATUS_ok) {
       groups_rows_destroy(p);
       *p = out;
+      *p_is_new = true;
     }
   }
   end(&m);

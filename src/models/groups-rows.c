@@ -16,6 +16,7 @@
 #include "base/clip.h"
 #include "base/memory.h"
 #include "data/shelf.h"
+#include "models/groups-file.h"
 #include "models/groups-inside.h"
 
 #include <math.h>
@@ -69,29 +70,43 @@ bool groups_compare(const struct groups_columns* p) {
 
 /* ---------------------------------------------------------------- beginning */
 
-/* where groups begin, each with a row at least, and what is spared */
-static bool set_first(struct groups_rows* p, const struct groups_shape* shape) {
-  size_t at = 0;
-  for (size_t g = 0; g < shape->n_group; ++g) {
-    const double size = shape->v_size[g];
-    if (!(size >= 1 && size <= 9007199254740992.0 / (double)shape->n_group)) {
-      return false;
+/* rows that a group has here, of those that come */
+static size_t rows_of(const struct groups_shape* p_shape, size_t group) {
+  const size_t n = (size_t)p_shape->v_size[group];
+  return p_shape->folds ? tb_min(n, p_shape->n_col + 1) : n;
+}
+
+/* All rows; 0: a group has none, or there cannot be so many. */
+static size_t rows_of_all(const struct groups_shape* p_shape) {
+  const double most = 9007199254740992.0 / (double)p_shape->n_group;
+  size_t n = 0;
+  for (size_t g = 0; g < p_shape->n_group; ++g) {
+    if (!(p_shape->v_size[g] >= 1 && p_shape->v_size[g] <= most)) {
+      return 0;
     }
-    const size_t n = (size_t)size;
-    const size_t n_out = shape->folds ? tb_min(n, shape->n_col + 1) : n;
+    n += rows_of(p_shape, g);
+  }
+  return n;
+}
+
+/* where groups begin, and what is spared */
+static void set_first(struct groups_rows* p,
+                      const struct groups_shape* p_shape) {
+  size_t at = 0;
+  for (size_t g = 0; g < p_shape->n_group; ++g) {
+    const size_t n_out = rows_of(p_shape, g);
     p->v_first[g] = at;
-    if (shape->folds) {
-      p->v_spare[g] = (double)(n - n_out);
+    if (p_shape->folds) {
+      p->v_spare[g] = p_shape->v_size[g] - (double)n_out;
     }
     at += n_out;
   }
-  p->v_first[shape->n_group] = at;
-  return at > 0;
+  p->v_first[p_shape->n_group] = at;
 }
 
 /* room for y, weights and offsets of n rows; folded ones have one y alone */
-static bool make_room(struct groups_rows* p, const struct groups_shape* shape) {
-  const size_t n = p->v_first[p->n_group];
+static bool
+make_room(struct groups_rows* p, const struct groups_shape* shape, size_t n) {
   const bool has_weights = shape->has_weights && !p->folds;
   const bool has_offset = shape->has_offset && !p->folds;
   const size_t n_column = p->n_y + has_weights + has_offset;
@@ -106,60 +121,65 @@ static bool make_room(struct groups_rows* p, const struct groups_shape* shape) {
   return true;
 }
 
-static enum tb_status make_store(struct groups_rows* p,
-                                 const struct groups_shape* shape) {
-  enum tb_status status = tb_store_create(&p->store,
-                                          shape->type,
-                                          p->v_first[p->n_group],
-                                          shape->n_col);
-  if (status == TB_STATUS_ok) {
-    status = tb_store_open(&p->store);
+/* all arrays of n_row rows, and the store, in memory */
+static enum tb_status make_arrays(struct groups_rows* p,
+                                  const struct groups_shape* p_shape,
+                                  size_t n_row) {
+  const size_t n = p_shape->n_group;
+  p->v_first = malloc((n + 1) * sizeof(size_t));
+  bool is_there = p->v_first != NULL;
+  if (is_there && (p->folds || p_shape->has_constant)) {
+    p->v_constant = calloc(n + 1, sizeof(double));
+    is_there = p->v_constant != NULL;
   }
-  if (status == TB_STATUS_ok) {
-    p->v_row = calloc(p->store.n_padded + 1, sizeof(double));
-    status = p->v_row == NULL ? TB_STATUS_memory : TB_STATUS_ok;
+  if (is_there && p->folds) {
+    p->v_spare = malloc((n + 1) * sizeof(double));
+    is_there = p->v_spare != NULL;
   }
-  return status;
+  if (!is_there || !make_room(p, p_shape, n_row)) {
+    return TB_STATUS_memory;
+  }
+  const enum tb_status status =
+      tb_store_create(&p->store, p_shape->type, n_row, p_shape->n_col);
+  return status == TB_STATUS_ok ? tb_store_open(&p->store) : status;
+}
+
+static bool make_scratch(struct groups_rows* p) {
+  const size_t n_wide = p->store.n_col + 1;
+  p->v_there = calloc(p->n_group + 1, sizeof(size_t));
+  p->v_row = calloc(p->store.n_padded + 1, sizeof(double));
+  p->v_T = p->folds ? malloc(n_wide * n_wide * sizeof(double)) : NULL;
+  return p->v_there != NULL && p->v_row != NULL &&
+         (p->v_T != NULL || !p->folds);
 }
 
 enum tb_status groups_rows_begin(struct groups_rows* p,
-                                 const struct groups_shape* p_shape) {
-  const size_t n = p_shape->n_group, n_wide = p_shape->n_col + 1;
-  *p = (struct groups_rows){.n_group = n,
+                                 const struct groups_shape* p_shape,
+                                 enum tb_file_fault* p_fault) {
+  const size_t n_row = rows_of_all(p_shape);
+  *p = (struct groups_rows){.n_group = p_shape->n_group,
                             .n_y = p_shape->n_y,
                             .folds = p_shape->folds};
-  p->v_first = malloc((n + 1) * sizeof(size_t));
-  p->v_there = calloc(n + 1, sizeof(size_t));
-  bool is_there = p->v_first != NULL && p->v_there != NULL;
-  if (p->folds && is_there) {
-    p->v_constant = calloc(n + 1, sizeof(double));
-    p->v_spare = malloc((n + 1) * sizeof(double));
-    p->v_T = malloc(n_wide * n_wide * sizeof(double));
-    is_there = p->v_constant != NULL && p->v_spare != NULL && p->v_T != NULL;
+  *p_fault = TB_FILE_ok;
+  if (n_row == 0 || (p->folds && p->n_y != 1)) {
+    return TB_STATUS_argument;
   }
-  enum tb_status status = is_there ? TB_STATUS_ok : TB_STATUS_memory;
-  if (is_there && ((p->folds && p->n_y != 1) || !set_first(p, p_shape))) {
-    status = TB_STATUS_argument;
+  enum tb_status status;
+  if (p_shape->path == NULL) {
+    status = make_arrays(p, p_shape, n_row);
+  } else {
+    *p_fault = groups_file_create(p_shape->path, p_shape, n_row, p);
+    status = *p_fault == TB_FILE_ok ? TB_STATUS_ok : TB_STATUS_memory;
+  }
+  if (status == TB_STATUS_ok && !make_scratch(p)) {
+    status = TB_STATUS_memory;
   }
   if (status == TB_STATUS_ok) {
-    status = make_room(p, p_shape) ? make_store(p, p_shape) : TB_STATUS_memory;
-  }
-  if (status != TB_STATUS_ok) {
+    set_first(p, p_shape);
+  } else {
     groups_rows_destroy(p);
   }
   return status;
-}
-
-void groups_rows_destroy(struct groups_rows* p) {
-  tb_store_destroy(&p->store);
-  tb_big_free(p->v_number, p->n_byte);
-  free(p->v_first);
-  free(p->v_there);
-  free(p->v_constant);
-  free(p->v_spare);
-  free(p->v_row);
-  free(p->v_T);
-  *p = (struct groups_rows){.n_group = 0};
 }
 
 /* ------------------------------------------------------------------- blocks */
@@ -301,27 +321,6 @@ enum tb_status groups_rows_add(struct groups_rows* p,
 
 /* ------------------------------------------------------------------- ending */
 
-static enum tb_status hash_rows(struct tb_store* p_store) {
-  enum { ROWS = 256 };
-  double* v_scratch = calloc(ROWS * p_store->n_padded + 1, sizeof(double));
-  if (v_scratch == NULL) {
-    return TB_STATUS_memory;
-  }
-  p_store->hash = 0;
-  for (size_t start = 0; start < p_store->n_row; start += ROWS) {
-    const size_t n = tb_min(ROWS, p_store->n_row - start);
-    p_store->hash =
-        tb_rows_hash(p_store->hash,
-                     p_store->type->block(p_store, start, n, v_scratch),
-                     start,
-                     n,
-                     p_store->n_col,
-                     p_store->n_padded);
-  }
-  free(v_scratch);
-  return TB_STATUS_ok;
-}
-
 enum tb_status groups_rows_end(struct groups_rows* p) {
   for (size_t g = 0; g < p->n_group; ++g) {
     if (p->v_there[g] != group_size(p, g)) {
@@ -333,7 +332,7 @@ enum tb_status groups_rows_end(struct groups_rows* p) {
   free(p->v_T);
   p->v_there = NULL;
   p->v_row = p->v_T = NULL;
-  return hash_rows(&p->store);
+  return groups_rows_hash(&p->store);
 }
 
 /* --------------------------------------------------------------- parameters */
@@ -423,7 +422,8 @@ static enum tb_status put_given(const struct tb_params* p_params,
       .has_weights = in.p_weights != NULL,
       .has_offset = in.p_offset != NULL,
       .folds = tb_params_number(p_params, "fold", 0) != 0};
-  enum tb_status status = groups_rows_begin(p, &shape);
+  enum tb_file_fault fault;
+  enum tb_status status = groups_rows_begin(p, &shape, &fault);
   free(v_size);
   if (status == TB_STATUS_ok) {
     status = add_given(p, &in);
@@ -437,6 +437,7 @@ static enum tb_status put_given(const struct tb_params* p_params,
 
 static void take_over(struct groups* p, struct groups_rows* p_rows) {
   p->store = p_rows->store;
+  p->region = p_rows->region;
   p->n_row = p_rows->store.n_row;
   p->v_first = p_rows->v_first;
   p->v_number = p_rows->v_number;

@@ -5,6 +5,7 @@
 #ifndef TB_MODELS_GROUPS_ROWS_H
 #define TB_MODELS_GROUPS_ROWS_H
 
+#include "data/region.h"
 #include "data/store.h"
 #include "models/model.h"
 
@@ -19,10 +20,13 @@ struct tb_shelf;
  *                            pooled
  *   v_spare     n_group      here: rows that the fold spares
  *   v_row       n_padded     here: scratch, as v_T, n_wide x n_wide by rows
+ *   region                   here: the file in which all of these lie but
+ *                            v_there and scratch, and the rows; none: memory
  *
  * A model that takes them over leaves zeros here. */
 struct groups_rows {
   struct tb_store store;
+  struct tb_region region;
   size_t n_group;
   size_t n_y;
   bool folds;
@@ -47,7 +51,9 @@ struct groups_shape {
   size_t n_y;           /* columns of y; one where it folds */
   bool has_weights;
   bool has_offset;
-  bool folds; /* of a normal response, see groups-rows.c */
+  bool folds;        /* of a normal response, see groups-rows.c */
+  bool has_constant; /* is v_constant wanted where nothing folds? */
+  const char* path;  /* of a new file, see groups-file.c; NULL: memory */
 };
 
 /* v_y or v_whole, columns n_lead_y apart; v_weight and v_offset where they are
@@ -97,9 +103,11 @@ struct groups_columns {
 /* false: a group is none */
 bool groups_compare(const struct groups_columns* p);
 
-/* Where it fails there is nothing to destroy. */
+/* Where it fails there is nothing to destroy; *p_fault: of the file, where
+ * there is one, and the status is TB_STATUS_memory. */
 enum tb_status groups_rows_begin(struct groups_rows* p,
-                                 const struct groups_shape* p_shape);
+                                 const struct groups_shape* p_shape,
+                                 enum tb_file_fault* p_fault);
 /* TB_STATUS_argument for a group that is none, or has all its rows; no row
  * counts on after that. */
 enum tb_status groups_rows_add(struct groups_rows* p,
@@ -107,6 +115,8 @@ enum tb_status groups_rows_add(struct groups_rows* p,
 /* After the last block; TB_STATUS_argument where rows are missing. */
 enum tb_status groups_rows_end(struct groups_rows* p);
 void groups_rows_destroy(struct groups_rows* p);
+/* the store's hash, of the rows that are there */
+enum tb_status groups_rows_hash(struct tb_store* p_store);
 
 /* Rows, responses and where groups begin; n_data is set. They are the parameter
  * "rows", the address of those that were put down, or "x" and others. */

@@ -162,12 +162,16 @@ static void groups_destroy(struct tb_model* p_model) {
   if (p == NULL) {
     return;
   }
-  tb_store_destroy(&p->store);
+  if (p->region.v_byte != NULL) {
+    tb_region_close(&p->region);
+  } else {
+    tb_store_destroy(&p->store);
+    tb_big_free(p->v_number, p->n_byte);
+    free(p->v_first);
+    free(p->v_constant);
+    free(p->v_spare);
+  }
   tb_prior_destroy(&p->prior);
-  tb_big_free(p->v_number, p->n_byte);
-  free(p->v_first);
-  free(p->v_constant);
-  free(p->v_spare);
   free(p->v_node);
   free(p);
   p_model->p_self = NULL;
