@@ -79,8 +79,8 @@
 #' whose pages the system keeps in memory as far as there is room. Of a group's
 #' Gaussian rows, however many, the file has no more than there are columns and
 #' one; of two or three effects rows that say the same are one. Memory grows
-#' with the number of groups, not with that of rows: 2.4 million rows of 5,000
-#' groups took 125 MB, as 0.8 million did. Draws are those of the same rows in
+#' with the number of groups, not with that of rows: 1.6 million rows of 5,000
+#' groups took 127 MB, 0.4 million 126. Draws are those of the same rows in
 #' memory and the same `seed`, but for rounding where a response has units, as a
 #' Gaussian one, whose spread is summed in another order; and but for a factor
 #' that a function makes, such as `factor(g)`, whose groups may come in another
