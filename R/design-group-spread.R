@@ -34,6 +34,9 @@ new_spread <- function(folder) {
   found <- function() {
     close.connection(file)
     is_open <<- FALSE
+    if (!identical(file.size(path), 8 * as.double(moments$n))) {
+      abort_file(paste("{.path {folder}}", file_faults[["full"]]), folder)
+    }
     sd <- ifelse(moments$n > 1 & moments$sd > 0, moments$sd, 1)
     list(
       units = list(

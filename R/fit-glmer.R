@@ -233,10 +233,11 @@ plain_model <- function(fit) {
   model
 }
 
-# Several effects had other coordinates once, and names do not tell all of them.
+# Several effects had other coordinates once, and names do not tell all of them;
+# a file may have other rows by now.
 check_same_coordinates <- function(fit, model) {
-  is_several <- length(fit$groups$effects) > 1
-  if (is_several && !identical(model$fingerprint, fit$fingerprint)) {
+  may_differ <- length(fit$groups$effects) > 1 || !is.null(fit$rows$file)
+  if (may_differ && !identical(model$fingerprint, fit$fingerprint)) {
     abort_tall(
       "stale",
       c(

@@ -42,7 +42,8 @@ compressed_text <- function(compressed) {
         format_number(signif(abs(shift[[most]]), 2)),
         " of their sds at most (",
         names(shift)[[most]],
-        ")"
+        ")",
+        if (abs(shift[[most]]) > 2) ": take smaller steps"
       )
     }
   )

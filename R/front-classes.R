@@ -104,6 +104,7 @@ tall_multinom <- function(
   )
   check_given(formula)
   check_flag(keep_data)
+  check_beside_rounding(compress, c(lambda = !is.null(run$lambda)))
   priors <- list(
     prior = as_prior(prior),
     prior_intercept = as_prior(prior_intercept)
@@ -146,6 +147,7 @@ tall_polr <- function(
   )
   check_given(formula)
   check_flag(keep_data)
+  check_beside_rounding(compress, c(lambda = !is.null(run$lambda)))
   method <- check_choice(method, c("logistic", "probit"))
   priors <- list(prior = as_prior(prior), prior_counts = prior_counts)
   storage <- check_choice(storage, names(storage_types))

@@ -18,8 +18,12 @@
 #' as they were, which are in memory twice meanwhile where the fit's are.
 #' Rounding to steps of \eqn{s} moves a coefficient by a share of some
 #' \eqn{s^2 / (12 \mathrm{var}(x))}{s^2 / (12 var(x))}; where that is many of
-#' its standard deviations, take smaller steps. Predictions for new rows round
-#' nothing.
+#' its standard deviations, take smaller steps: beyond some two of them, one
+#' step of Newton's tells no more than that it is far. Where the rows as they
+#' were have other columns, as by `factor(age)`, `shift` is `NULL`. Halves may
+#' be rounded up by a database and to even numbers by R. Rows that
+#' [dplyr::arrange()] orders must be in an order by columns that are not
+#' rounded. Predictions for new rows round nothing.
 #' @name tall_glm
 #' @rdname tall_glm
 NULL
@@ -96,7 +100,8 @@ compressed_by <- function(front, fit, gradients) {
   list(steps = steps, shift = rounding_shift(fit, gradients))
 }
 
-# NULL: it cannot be told, as of variables that were not kept.
+# NULL: it cannot be told, as of variables that were not kept, or where the rows
+# as they were have other columns or levels.
 rounding_shift <- function(fit, gradients) {
   tryCatch(
     {
@@ -104,19 +109,29 @@ rounding_shift <- function(fit, gradients) {
       share <- choose_rows(fit)$weights
       own <- stats::cov.wt(theta, share / sum(share))
       at <- gradients(own$center)
+      if (is.null(at)) {
+        return(NULL)
+      }
       away <- at$exact - at$rounded
       moved <- drop(own$cov[, seq_along(away), drop = FALSE] %*% away)
       stats::setNames(moved / sqrt(diag(own$cov)), fit$coordinates)
     },
-    tall_error_unsupported = function(e) NULL
+    tall_error_unsupported = function(e) NULL,
+    tall_error_input = function(e) NULL,
+    tall_error_source = function(e) NULL,
+    tall_error_memory = function(e) NULL
   )
 }
 
 # model: of the rounded rows; exact(): that of the rows as they were.
 rounded_in_memory <- function(model, exact) {
   function(theta) {
+    of <- exact()
+    if (!identical(of$variables, model$variables)) {
+      return(NULL)
+    }
     slope <- function(model) model_evaluate(model, theta)$gradient[, 1]
-    list(exact = slope(exact()), rounded = slope(model))
+    list(exact = slope(of), rounded = slope(model))
   }
 }
 

@@ -243,11 +243,10 @@ ratings_instead <- c(
 # Their mean comes last, so that they lie in a file beside it until then, which
 # another writer sweeps if this process is killed.
 store_ratings <- function(parts, source, file, refresh) {
-  raw <- tempfile("writing-", dirname(file), ".tall")
-  stores_written[[raw]] <- TRUE
+  raw <- new_writing(file)
   on.exit({
     unlink(raw)
-    rm(list = raw, envir = stores_written)
+    forget_writing(raw)
   })
   range <- NULL
   writer <- new_store_writer(raw, "double", arg = "store")

@@ -137,56 +137,58 @@ tall_factorize <- function(
   every <- check_count(every)
   snapshots <- check_count(snapshots, min = 0, allow_null = TRUE)
   parts <- check_rating_formula(formula)
-  ratings <- ratings_of(parts, data, store, run$control$refresh)
-  held_out <- new_pairs(parts, newdata, ratings)
-  ratings <- held_out$data
-  blueprint <- factors_blueprint(
-    model,
-    rank,
-    alpha,
-    mu0,
-    a0,
-    b0,
-    init = if (is.character(init)) init else "default",
-    gibbs_every = gibbs_every
-  )
-  built <- build_factors(blueprint, ratings)
-  if (!is.character(init)) {
-    run["init"] <- list(init)
-  }
-  if (!"variables" %in% dots_names(...) && !"none" %in% run$control$keep) {
-    run$variables <- hyper_variables(built)
-  }
-  keeps_all <- is.null(run$variables)
-  range <- check_clip(clip, built$rating_range)
-  snapshots <- snapshots %||% if (keeps_all) 0 else factorize_snapshots
-  look <- new_rating_monitor(
-    built,
-    held_out,
-    range,
-    snapshots = if (snapshots > 0) {
-      max(1, floor(snapshots / run$control$chains))
-    } else {
-      0
-    }
-  )
-  run$monitor <- rating_monitors(look, run$monitor, every)
-  if (!gradient_is_full(run$gradient) && !kernel_is_metropolis(run$kernel)) {
-    run$subsample <- run$subsample %||%
-      subsample_uniform(default_size(built), replace = FALSE)
-  }
-  built <- front_model(built, run)
-  fit <- sample_model(built, run)
-  of_model <- c("shape", "ids", "rated", "center", "alpha", "rating_range")
   written <- written_call(match.call(), "tall_factorize", parent.frame())
-  front_fit(fit, run, "tall_factorize", written, c(built[of_model], list(
-    formula = formula,
-    parts = parts,
-    newdata = held_out$frame,
-    range = range,
-    baseline = held_out_baseline(held_out, built$center),
-    data = if (keep_data) factorize_data(blueprint, ratings)
-  )))
+  with_new_store(store, {
+    ratings <- ratings_of(parts, data, store, run$control$refresh)
+    held_out <- new_pairs(parts, newdata, ratings)
+    ratings <- held_out$data
+    blueprint <- factors_blueprint(
+      model,
+      rank,
+      alpha,
+      mu0,
+      a0,
+      b0,
+      init = if (is.character(init)) init else "default",
+      gibbs_every = gibbs_every
+    )
+    built <- build_factors(blueprint, ratings)
+    if (!is.character(init)) {
+      run["init"] <- list(init)
+    }
+    if (!"variables" %in% dots_names(...) && !"none" %in% run$control$keep) {
+      run$variables <- hyper_variables(built)
+    }
+    keeps_all <- is.null(run$variables)
+    range <- check_clip(clip, built$rating_range)
+    snapshots <- snapshots %||% if (keeps_all) 0 else factorize_snapshots
+    look <- new_rating_monitor(
+      built,
+      held_out,
+      range,
+      snapshots = if (snapshots > 0) {
+        max(1, floor(snapshots / run$control$chains))
+      } else {
+        0
+      }
+    )
+    run$monitor <- rating_monitors(look, run$monitor, every)
+    if (!gradient_is_full(run$gradient) && !kernel_is_metropolis(run$kernel)) {
+      run$subsample <- run$subsample %||%
+        subsample_uniform(default_size(built), replace = FALSE)
+    }
+    built <- front_model(built, run)
+    fit <- sample_model(built, run)
+    of_model <- c("shape", "ids", "rated", "center", "alpha", "rating_range")
+    front_fit(fit, run, "tall_factorize", written, c(built[of_model], list(
+      formula = formula,
+      parts = parts,
+      newdata = held_out$frame,
+      range = range,
+      baseline = held_out_baseline(held_out, built$center),
+      data = if (keep_data) factorize_data(blueprint, ratings)
+    )))
+  })
 }
 
 # States are large: of every one the means and precisions are kept alone.

@@ -182,7 +182,7 @@ ask_smooths <- function(asked, knots) {
 }
 
 #' @export
-fit_regression.tall_front_gam <- function(front, run) {
+fit_of_front.tall_front_gam <- function(front, run) {
   fit <- NextMethod()
   tell_concurvity(fit)
   fit

@@ -241,7 +241,7 @@ tall_glm <- function(
 # over; where a run needs all of them, they are written to a file or brought to
 # memory.
 #' @export
-fit_regression.tall_front_glm <- function(front, run) {
+fit_of_front.tall_front_glm <- function(front, run) {
   asked <- front$asked
   if (!asked$has_data || is_small_frame(asked$data)) {
     return(NextMethod())

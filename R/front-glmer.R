@@ -76,11 +76,15 @@
 #' or a data frame: a look that finds levels and a pilot, as in [tall_glm()];
 #' one that counts the rows of each group; and one that writes them to the file,
 #' 8 bytes a number, those of a group after each other. The model maps the file,
-#' whose pages the system keeps in memory as far as there is room. Of a group's
-#' Gaussian rows, however many, the file has no more than there are columns and
-#' one; of two or three effects rows that say the same are one. Memory grows
-#' with the number of groups, not with that of rows: 1.6 million rows of 5,000
-#' groups took 127 MB, 0.4 million 126. Draws are those of the same rows in
+#' whose pages the system keeps in memory as far as there is room. The Gaussian
+#' rows of a group become the triangular factor of its design and response, a
+#' row more than there are columns at most; with two or three effects, rows of a
+#' group with the same covariates, offset and response become one, with their
+#' number as weight. Memory grows with the number of groups, not with that of
+#' rows: 1.6 million rows of 5,000 groups took 127 MB, 0.4 million 126; with two
+#' or three effects also with the rows of the largest group. Beside the file its
+#' folder has, meanwhile, 8 bytes for each row of a Gaussian response, and where
+#' rows become one a second file. Draws are those of the same rows in
 #' memory and the same `seed`, but for rounding where a response has units, as a
 #' Gaussian one, whose spread is summed in another order; and but for a factor
 #' that a function makes, such as `factor(g)`, whose groups may come in another
@@ -137,7 +141,9 @@
 #' groups as rows, effects of covariates that do not vary within any group, a
 #' grouping factor twice, or two that part the rows alike;
 #' `tall_error_unsupported` for more than three effects, and for responses that
-#' are not log-concave; `tall_error_memory` for rows that do not fit in memory,
+#' are not log-concave; `tall_error_data` for a file that cannot be written or
+#' read, `tall_error_corrupt` for one that was altered;
+#' `tall_error_memory` for rows that do not fit in memory,
 #' with what they take; `tall_error_source` for a source that gives other rows
 #' or groups in a later pass. `tall_warning_nodes` where even the most
 #' nodes leave an error of the quadrature. Those of [sg_sample()].
@@ -285,7 +291,7 @@ check_no_store <- function(store) {
 
 # By group in a file, or in memory.
 #' @export
-fit_regression.tall_front_groups <- function(front, run) {
+fit_of_front.tall_front_groups <- function(front, run) {
   fit_in_groups(front, run) %||%
     fit_in_memory(front, front_rows(front, run), run)
 }
@@ -303,7 +309,7 @@ check_no_limits <- function(family) {
 
 # Where there are few levels they are columns, and rows are passed over.
 #' @export
-fit_regression.tall_front_crossed <- function(front, run) {
+fit_of_front.tall_front_crossed <- function(front, run) {
   passed <- fit_levels(front, run)
   if (!is.null(passed$fit)) {
     return(passed$fit)

@@ -115,11 +115,10 @@ input_columns <- function(design) {
 # writer sweeps if this process is killed.
 write_inputs <- function(rows, front, control) {
   file <- front$store
-  raw <- tempfile("writing-", dirname(file), ".tall")
-  stores_written[[raw]] <- TRUE
+  raw <- new_writing(file)
   on.exit({
     unlink(raw)
-    rm(list = raw, envir = stores_written)
+    forget_writing(raw)
   })
   at <- input_columns(rows$design)
   if (control$refresh > 0) {

@@ -194,7 +194,7 @@ tall_nn <- function(
 # The inputs of rows that are many go to a file where there is one for them; a
 # source's are brought to memory otherwise.
 #' @export
-fit_regression.tall_front_network <- function(front, run) {
+fit_of_front.tall_front_network <- function(front, run) {
   asked <- front$asked
   if (asked$has_data && !is.null(front$store) && !is_small_frame(asked$data)) {
     fit <- network_in_store(front, data_source(asked$data), run)

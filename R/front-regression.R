@@ -88,11 +88,15 @@ new_front <- function(
 
 # run: of front_run().
 fit_regression <- function(front, run) {
-  UseMethod("fit_regression")
+  with_new_store(front$store, fit_of_front(front, run))
+}
+
+fit_of_front <- function(front, run) {
+  UseMethod("fit_of_front")
 }
 
 #' @export
-fit_regression.default <- function(front, run) {
+fit_of_front.default <- function(front, run) {
   fit_in_memory(front, front_rows(front, run), run)
 }
 

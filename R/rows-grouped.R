@@ -145,6 +145,13 @@ write_groups <- function(source, found, counted, file, refresh) {
 new_group_writer <- function(file, counted, reading, entry) {
   path <- new_writing(file)
   merged <- new_writing(file)
+  abandon <- function() {
+    out <<- NULL
+    unlink(c(path, merged))
+    forget_writing(c(path, merged))
+  }
+  failed <- TRUE
+  on.exit(if (failed) abandon())
   x <- counted$x
   n_row <- counted$n_row
   out <- .Call(
@@ -160,6 +167,9 @@ new_group_writer <- function(file, counted, reading, entry) {
   )
   check_group_door(out, file)
   add <- function(chunk) {
+    if (chunk$first + chunk$n > n_row) {
+      abort_other_number(chunk$first + chunk$n, n_row)
+    }
     # a group's rows stay in their order, and pages are written one by one
     order <- order(chunk$group)
     take <- function(x) if (!is.null(x)) select_rows(x, order)
@@ -187,17 +197,13 @@ new_group_writer <- function(file, counted, reading, entry) {
     is_merged <- FALSE
     if (length(x$effects) > 1) {
       pools <- isTRUE(entry$has_trials)
-      is_merged <- .Call(ffi_groups_merge, out, pools, merged)
-      check_group_door(is_merged, file)
+      # where there is no room for it, rows stay as they are
+      is_merged <- isTRUE(.Call(ffi_groups_merge, out, pools, merged))
     }
     .Call(ffi_groups_finish, out)
     place_store(if (is_merged) merged else path, file, FALSE, "store")
   }
-  abandon <- function() {
-    out <<- NULL
-    unlink(c(path, merged))
-    forget_writing(c(path, merged))
-  }
+  failed <- FALSE
   list(add = add, finish = finish, abandon = abandon)
 }
 
@@ -221,8 +227,13 @@ check_group_door <- function(out, file = NULL) {
   if (!is.null(out$status)) {
     abort_status(out$status)
   }
-  if (names(file_faults)[[out$fault + 1]] == "altered") {
+  fault <- names(file_faults)[[out$fault + 1]]
+  if (fault == "altered") {
     abort_altered_groups(file)
+  }
+  if (fault == "foreign") {
+    because <- "is not a file that {.fn tall_glmer} wrote."
+    abort_file(paste("{.path {file}}", because), file)
   }
   check_fault(out$fault, file)
 }

@@ -10,6 +10,8 @@ rounded_data <- function(data, steps) {
   }
   source <- data_source(data)
   check_rounded(steps, source_names(source))
+  # other types are told before anything is computed
+  round_columns(source_head(source, names(steps)), steps)
   round_source(source, steps)
 }
 
@@ -77,7 +79,14 @@ round_table <- function(table, steps) {
   rounded <- lapply(names(steps), function(name) {
     step <- sql_number(steps[[name]], con)
     column <- sql_double(quote_names(con, name), con)
-    dbplyr::sql(paste0("ROUND(", column, " / ", step, ") * ", step))
+    out <- paste0("ROUND(", column, " / ", step, ") * ", step)
+    if (is_sqlite(con)) {
+      # where each value has a type, text is told as text
+      own <- quote_names(con, name)
+      out <- paste0("CASE TYPEOF(", own, ") WHEN 'text' THEN ", own,
+        " ELSE ", out, " END")
+    }
+    dbplyr::sql(out)
   })
   dplyr::mutate(table, !!!stats::setNames(rounded, names(steps)))
 }
@@ -135,6 +144,13 @@ source_names.tall_source_rounded <- function(source) {
 #' @export
 source_size.tall_source_rounded <- function(source) {
   source_size(source$source)
+}
+
+#' @export
+source_fetch.tall_source_rounded <- function(source, rows, columns = NULL) {
+  found <- source_fetch(source$source, rows, columns)
+  there <- intersect(names(source$steps), names(found))
+  round_columns(found, source$steps[there])
 }
 
 #' @export

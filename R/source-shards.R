@@ -14,6 +14,9 @@ shard_offsets <- function(shards) {
 
 # Can a worker read it? Rows in memory stay where they are.
 can_travel <- function(shard) {
+  if (inherits(shard, "tall_source_rounded")) {
+    return(can_travel(shard$source))
+  }
   inherits(shard, c("tall_parquet", "tall_csv")) ||
     inherits(shard, c("tall_stream", "tall_table")) &&
       is.function(shard$open) && !uses_pointer(shard$open)

@@ -131,7 +131,11 @@ place_store <- function(path, file, overwrite, arg) {
       because <- "A file {.path {file}} came while rows were written."
       abort_there(file, because, arg)
     }
-    return(check_fault(placed, file))
+    check_fault(placed, file)
+    if (!is.null(stores_placed[[file]])) {
+      stores_placed[[file]] <- TRUE
+    }
+    return(invisible())
   }
   if (!file.rename(path, file)) {
     abort_file(
@@ -151,6 +155,28 @@ sweep_folder <- function(folder) {
 }
 
 stores_written <- new.env(parent = emptyenv())
+
+# Code that writes rows to a new file, NULL: none, and makes a fit of them.
+# Where it ends in an error the file is of no use, and in the next call's way.
+with_new_store <- function(file, code) {
+  if (is.null(file)) {
+    return(code)
+  }
+  stores_placed[[file]] <- FALSE
+  failed <- TRUE
+  on.exit({
+    if (failed && stores_placed[[file]]) {
+      unlink(file)
+    }
+    rm(list = file, envir = stores_placed)
+  })
+  out <- code
+  failed <- FALSE
+  out
+}
+
+# Is it there yet, and ours?
+stores_placed <- new.env(parent = emptyenv())
 
 create_file <- function(path, type, n_row, columns) {
   names <- as.character(columns$names)

@@ -318,10 +318,15 @@ match_keys <- function(keys, others) {
 
 # A savepoint in every database, in which code may fail.
 in_savepoints <- function(tables, code) {
-  if (length(tables) == 0) {
+  cons <- lapply(tables, table_connection)
+  in_savepoints_of(Filter(Negate(is_sqlite), cons), code)
+}
+
+in_savepoints_of <- function(cons, code) {
+  if (length(cons) == 0) {
     return(code)
   }
-  in_savepoint(table_connection(tables[[1]]), in_savepoints(tables[-1], code))
+  in_savepoint(cons[[1]], in_savepoints_of(cons[-1], code))
 }
 
 # As run_on_tables() has it, of queries which a look begins with; NULL where one

@@ -51,11 +51,14 @@ source_open.tall_table <- function(source, columns = NULL) {
     }
   }
   failed <- TRUE
-  on.exit(if (failed) end())
   put_back <- function() NULL
+  on.exit(if (failed) {
+    put_back()
+    end()
+  })
   if (is_postgres(con) && is_in_transaction(con)) {
-    DBI::dbExecute(con, "SET LOCAL max_parallel_workers_per_gather = 0")
     put_back <- set_savepoint(con)
+    DBI::dbExecute(con, "SET LOCAL max_parallel_workers_per_gather = 0")
   }
   sql <- table_query(source)
   if (!is.null(columns)) {

@@ -48,7 +48,10 @@ void tb_region_close(struct tb_region* p) {
 /* Space is asked for before anything is written, where the system can say. */
 static enum tb_file_fault extend(int file, size_t n_byte) {
 #if defined(__linux__) || defined(__FreeBSD__)
-  const int code = posix_fallocate(file, 0, (off_t)n_byte);
+  int code;
+  do {
+    code = posix_fallocate(file, 0, (off_t)n_byte);
+  } while (code == EINTR);
 #else
   const int code = ftruncate(file, (off_t)n_byte) == 0 ? 0 : errno;
 #endif

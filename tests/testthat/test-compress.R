@@ -126,6 +126,9 @@ test_that("what a fit was rounded to is printed, and no rows are appended", {
     "rows as they are",
     class = "tall_error_unsupported"
   )
+  expect_no_match(said, "take smaller steps")
+  fit$compressed$shift[[2]] <- -3
+  expect_match(capture.output(print(fit)), "take smaller$", all = FALSE)
   few <- round_fit(tall_glm, z ~ age, d, compress = c(age = 10),
     variables = "age")
   expect_match(
@@ -136,6 +139,56 @@ test_that("what a fit was rounded to is printed, and no rows are appended", {
   # new rows are taken as they are
   new <- data.frame(age = c(33, 30))
   expect_gt(abs(diff(predict(fit, new))), 0.05)
+})
+
+test_that("rows as they were may have other levels, which loses no fit", {
+  d <- rounded_cases(3000)
+  local_passes(1000, 512)
+  path <- withr::local_tempfile(fileext = ".csv")
+  utils::write.csv(d, path, row.names = FALSE)
+  for (data in list(d, stream_of(d, 1000), tall_csv(path))) {
+    fit <- round_fit(tall_glm, y ~ factor(age), data, family = binomial(),
+      compress = c(age = 20))
+    expect_match(names(coef(fit))[-1], "^factor[(]age[)][468]0$")
+    expect_null(fit$compressed$shift)
+  }
+})
+
+test_that("rounded sources are read by rows and by workers as they are", {
+  d <- rounded_cases(300)
+  path <- withr::local_tempfile(fileext = ".csv")
+  utils::write.csv(d, path, row.names = FALSE)
+  csv <- rounded_data(tall_csv(path), c(age = 10))
+  expect_true(can_travel(csv))
+  expect_false(can_travel(rounded_data(as_source(d), c(age = 10))))
+  expect_identical(
+    source_fetch(csv, c(7, 2), c("age", "w"))$age,
+    10 * round(d$age[c(7, 2)] / 10)
+  )
+  expect_named(source_fetch(csv, 1, "w"), "w")
+})
+
+test_that("text is told as text by databases, too", {
+  skip_if_not_installed("RSQLite")
+  skip_if_not_installed("dbplyr")
+  con <- local_sqlite()
+  d <- rounded_cases(300)
+  d$a <- rep(c("lo", "mid", "5"), 100)
+  DBI::dbWriteTable(con, "d", d)
+  expect_error(
+    tall_glm(y ~ a, dplyr::tbl(con, "d"), binomial(), compress = c(a = 1)),
+    "columns of numbers",
+    class = "tall_error_input"
+  )
+  # behind the first rows
+  DBI::dbExecute(con, "CREATE TABLE t AS SELECT y, age FROM d")
+  DBI::dbExecute(con, "UPDATE t SET age = 'old' WHERE rowid = 200")
+  local_passes(100, 512)
+  expect_error(
+    tall_glm(y ~ age, dplyr::tbl(con, "t"), binomial(), compress = c(age = 1),
+      refresh = 0),
+    class = "tall_error"
+  )
 })
 
 test_that("columns that cannot be rounded are told", {
@@ -160,6 +213,13 @@ test_that("columns that cannot be rounded are told", {
     "no place with `prior_PD`",
     class = "tall_error_unsupported"
   )
+  for (f in list(tall_polr, tall_multinom)) {
+    expect_error(
+      f(k ~ age, d, compress = c(age = 1), lambda = 10),
+      "no place with `lambda`",
+      class = "tall_error_unsupported"
+    )
+  }
   expect_error(
     tall_glm(d$y ~ d$age, family = binomial(), compress = c(age = 1)),
     "was not given",

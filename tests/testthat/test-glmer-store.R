@@ -204,6 +204,35 @@ test_that("what a file was and is no more is told", {
   expect_s3_class(ranef(fit), "tall_ranef")
 })
 
+test_that("a fit finds no effects in a file of other rows", {
+  local_small_look()
+  d <- stored_rows()
+  file <- new_file()
+  fit <- short(y ~ x + (1 | g), stream_of(d), stats::binomial(), store = file)
+  fit <- unserialize(serialize(fit, NULL))
+  unlink(file)
+  other <- transform(d, y = 1L - y)
+  short(y ~ x + (1 | g), stream_of(other), stats::binomial(), store = file)
+  expect_error(ranef(fit), class = "tall_error_stale")
+})
+
+test_that("a file goes where the call that wrote it fails", {
+  local_small_look()
+  d <- stored_rows()
+  file <- new_file()
+  fails <- function(...) {
+    expect_error(short(z ~ x + (1 | g), stream_of(d), ..., store = file),
+      class = "tall_error")
+    expect_false(file.exists(file))
+  }
+  fails(prior = prior_normal(0, c(1, 2, 3)))
+  fails(kernel = kernel_smh())
+  # that of another stays
+  writeLines("mine", file)
+  expect_error(short(z ~ x + (1 | g), stream_of(d), store = file))
+  expect_identical(readLines(file), "mine")
+})
+
 test_that("a source that changes between the passes is an error, not a file", {
   local_small_look()
   d <- stored_rows()
@@ -232,6 +261,12 @@ test_that("a source that changes between the passes is an error, not a file", {
   error <- fails(0, new_group, class = "tall_error_source")
   expect_identical(error$value, "new")
   fails(0, function(b) b[-1], class = "tall_error_source")
+  fails(0, function(b) c(b, b[1]), class = "tall_error_source")
+  # more rows behind a chunk that is full
+  local_settings(chunk_rows = 256)
+  d <- stats::na.omit(d)[seq_len(3 * 256), ]
+  expect_identical(rows_of_width(3), 256)
+  short(z ~ x + f + (1 | g), stream_of(d, count), store = new_file())
   fails(0, function(b) c(b, b[1]), class = "tall_error_source")
   fails(0, function(b) {
     b[[1]]$z[[1]] <- 9
