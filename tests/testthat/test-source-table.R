@@ -101,3 +101,10 @@ test_that("arrays are no columns of numbers or text", {
     expect_match(conditionMessage(e), "int4[]", fixed = TRUE)
   }
 })
+
+test_that("many tables have their savepoints at once", {
+  con <- local_sqlite()
+  DBI::dbWriteTable(con, "d", data.frame(x = 1:3))
+  table <- as_source(dplyr::tbl(con, "d"))
+  expect_identical(in_savepoints(rep(list(table), 2000), 7), 7)
+})
