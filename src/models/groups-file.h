@@ -3,7 +3,7 @@
 #define TB_MODELS_GROUPS_FILE_H
 
 #include "data/fault.h"
-#include "models/groups-rows.h"
+#include "models/groups-held.h"
 
 /* A file for n_row rows of such a shape: all that is an array of p lies in it,
  * zeros. */

@@ -1,7 +1,7 @@
-/* What rows of a multilevel regression hold, in memory or a file. */
+#include "models/groups-held.h"
+
 #include "base/clip.h"
 #include "base/memory.h"
-#include "models/groups-rows.h"
 
 #include <stdlib.h>
 
