@@ -162,15 +162,14 @@ static void groups_destroy(struct tb_model* p_model) {
   if (p == NULL) {
     return;
   }
-  if (p->region.v_byte != NULL) {
-    tb_region_close(&p->region);
-  } else {
-    tb_store_destroy(&p->store);
-    tb_big_free(p->v_number, p->n_byte);
-    free(p->v_first);
-    free(p->v_constant);
-    free(p->v_spare);
-  }
+  struct groups_rows rows = {.store = p->store,
+                             .region = p->region,
+                             .v_first = p->v_first,
+                             .v_number = p->v_number,
+                             .n_byte = p->n_byte,
+                             .v_constant = p->v_constant,
+                             .v_spare = p->v_spare};
+  groups_rows_destroy(&rows);
   tb_prior_destroy(&p->prior);
   free(p->v_node);
   free(p);
