@@ -36,6 +36,8 @@ compressed_text <- function(compressed) {
     paste(what, collapse = ", "),
     if (length(most) == 0) {
       "what that does to the posterior is not known"
+    } else if (abs(shift[[most]]) < 0.005) {
+      "posterior means move by less than 0.005 of their sds"
     } else {
       paste0(
         "posterior means move by ",

@@ -2,9 +2,9 @@
 # to a posterior.
 
 #' @section Rounded columns:
-#' Rows that are alike count as one, and where few differ, a fit of any number
-#' of rows takes as long as one of these few. `compress = c(age = 1, income =
-#' 100)` rounds the columns `age` and `income` of `data` to multiples of 1 and
+#' Rows that are alike count as one, and where few differ, a fit takes, after
+#' the pass that counts them, as long as one of these few. `compress = c(age =
+#' 1, income = 100)` rounds the columns `age` and `income` of `data` to multiples of 1 and
 #' of 100 before all else, in a database by its own `ROUND()`, so that more of
 #' them are alike. The fit is that of the rounded rows. What this does is
 #' measured and printed: with posterior covariance \eqn{V}{V} and log posteriors
@@ -16,8 +16,9 @@
 #' `fit$compressed` has the `steps` and, as `shift`, \eqn{\delta_k /
 #' \sqrt{V_{kk}}}{d_k / sqrt(V_kk)} of each coordinate: one pass over the rows
 #' as they were, which are in memory twice meanwhile where the fit's are.
-#' Rounding to steps of \eqn{s} moves a coefficient by a share of some
-#' \eqn{s^2 / (12 \mathrm{var}(x))}{s^2 / (12 var(x))}; where that is many of
+#' Rounding to steps of \eqn{s} takes from a coefficient a share of some
+#' \eqn{s^2 / (12 \mathrm{var}(x))}{s^2 / (12 var(x))}, as in Sheppard's
+#' correction of variances; where that is many of
 #' its standard deviations, take smaller steps: beyond some two of them, one
 #' step of Newton's tells no more than that it is far. Where the rows as they
 #' were have other columns, as by `factor(age)`, `shift` is `NULL`. Halves may
@@ -119,7 +120,9 @@ rounding_shift <- function(fit, gradients) {
     tall_error_unsupported = function(e) NULL,
     tall_error_input = function(e) NULL,
     tall_error_source = function(e) NULL,
-    tall_error_memory = function(e) NULL
+    tall_error_memory = function(e) NULL,
+    # the fit is there
+    interrupt = function(e) NULL
   )
 }
 

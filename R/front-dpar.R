@@ -45,7 +45,7 @@ idle_of_dpar <- c(
   prior_PD = "Draws from the prior are of one predictor.",
   monitor = "Monitors know one predictor.",
   store = "Two predictors are fitted in memory.",
-  compress = "Columns are rounded for one predictor."
+  compress = "Columns can be rounded in models of one predictor."
 )
 
 check_idle_of_dpar <- function(idle) {

@@ -127,6 +127,11 @@ test_that("what a fit was rounded to is printed, and no rows are appended", {
     class = "tall_error_unsupported"
   )
   expect_no_match(said, "take smaller steps")
+  expect_match(
+    compressed_text(list(steps = c(age = 1), shift = c(a = 0, b = 1e-4))),
+    "by less than 0.005",
+    all = FALSE
+  )
   fit$compressed$shift[[2]] <- -3
   expect_match(capture.output(print(fit)), "take smaller$", all = FALSE)
   few <- round_fit(tall_glm, z ~ age, d, compress = c(age = 10),
@@ -227,7 +232,7 @@ test_that("columns that cannot be rounded are told", {
   )
   expect_error(
     tall_glm(list(z ~ age, sigma ~ x), d, compress = c(age = 1)),
-    "rounded for one predictor",
+    "models of one predictor",
     class = "tall_error_unsupported"
   )
   expect_identical(round_column(c(1L, 7L, NA), 5, "x"), c(0L, 5L, NA))
