@@ -3,9 +3,10 @@
 
 #' @section Rounded columns:
 #' Rows that are alike count as one, and where few differ, a fit takes, after
-#' the pass that counts them, as long as one of these few. `compress = c(age =
-#' 1, income = 100)` rounds the columns `age` and `income` of `data` to multiples of 1 and
-#' of 100 before all else, in a database by its own `ROUND()`, so that more of
+#' the pass that counts them, as long as one of these few.
+#' `compress = c(age = 1, income = 100)` rounds the columns `age` and `income`
+#' of `data` to multiples of 1 and of 100 before all else, in a database by its
+#' own `ROUND()`, so that more of
 #' them are alike. The fit is that of the rounded rows. What this does is
 #' measured and printed: with posterior covariance \eqn{V}{V} and log posteriors
 #' \eqn{\pi}{pi} of the rows as they were and \eqn{\tilde\pi}{pi~} of the

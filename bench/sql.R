@@ -32,7 +32,11 @@ if (length(engines) == 0) {
 d <- 15
 
 name <- if (identical(engines, "duckdb")) "sql-duckdb" else "sql"
-bench_start(name, "Regressions on tables that stay in a database", "sql.R")
+bench_start(
+  name,
+  "Regressions on tables that stay in a database",
+  paste(c("sql.R", given), collapse = " ")
+)
 
 set.seed(1)
 rows <- as.data.frame(matrix(rnorm(n * (d - 1)), n))
